@@ -1,0 +1,191 @@
+"""The one attention function, through which every observed layer of every model goes.
+
+It is registered with transformers under the name ``gnomon``. Transformers then hands over rotated queries, keys and values and *no mask at all*
+for that name, so visibility is rebuilt here from structure: whether the module is causal, its window, its chunk, and the lengths of the
+sequences of the pass. What is rebuilt is proved against the model's own attention when a model is opened (``capture.proof``).
+
+A pass is a context (:class:`Pass`): while one is active, each layer's problem goes to the kernel with the pass's needs, and a view of the result goes to
+the pass's callback. Without one the function is ordinary attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface
+
+from gnomon.capture.view import AttentionView
+from gnomon.errors import UnsupportedModelError
+from gnomon.kernels.dispatch import attention_output, attention_statistics
+from gnomon.kernels.problem import AttentionProblem, Bias, DenseBias, MaskStructure
+from gnomon.kernels.quantities import Needs
+
+NAME = "gnomon"
+
+OnView = Callable[[AttentionView], None]
+Edit = Callable[[int, AttentionProblem], AttentionProblem]
+
+
+@dataclass(kw_only=True)
+class Pass:
+    """One forward pass under observation.
+
+    Attributes:
+        layers: layer index of each self-attention module, by ``id``.
+        lengths: real tokens of each sequence.
+        special: which tokens are special.
+        needs: what the kernel must compute.
+        on_view: receives each layer's view; without it the layers only compute their output.
+        edit: changes a layer's problem before it is computed (an intervention).
+        chunks: chunk length per layer, for models that hand it over in their mask alone.
+        output_weight: gives a layer's map from head outputs to the residual stream.
+        seen: layers in the order of their calls.
+    """
+
+    layers: Mapping[int, int]
+    lengths: Tensor
+    special: Tensor
+    needs: Needs = field(default_factory=Needs)
+    on_view: OnView | None = None
+    edit: Edit | None = None
+    chunks: tuple[int | None, ...] = ()
+    output_weight: Callable[[int], Tensor | None] | None = None
+    seen: list[int] = field(default_factory=list)
+
+
+_active: ContextVar[Pass | None] = ContextVar("gnomon_pass", default=None)
+
+
+@contextmanager
+def observing(current: Pass) -> Iterator[Pass]:
+    """Make ``current`` the active pass."""
+    token = _active.set(current)
+    try:
+        yield current
+    finally:
+        _active.reset(token)
+
+
+def attend(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    scaling: float,
+    causal: bool = True,
+    window: int | None = None,
+    chunk: int | None = None,
+    bias: Bias | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+) -> Tensor:
+    """Attention output ``[B, H, T, Dv]`` of one module, observed if a pass is active and the module is one of its layers."""
+    current = _active.get()
+    layer = None if current is None else current.layers.get(id(module))
+    if query.shape[2] != key.shape[2]:
+        if layer is not None:
+            raise UnsupportedModelError(
+                f"self-attention of layer {layer} got {query.shape[2]} queries and {key.shape[2]} keys; run it without a key-value cache."
+            )
+        return _across(query, key, value, scaling, bias)
+    lengths = torch.full((len(query),), query.shape[2])
+    if current is not None and layer is not None:
+        lengths = current.lengths
+        chunk = current.chunks[layer] if chunk is None and current.chunks else chunk
+    mask = MaskStructure(causal=causal, lengths=lengths.to(query.device), window=window or None, chunk=chunk)
+    problem = AttentionProblem(
+        query=query, key=key, value=value, scaling=float(scaling), mask=mask, softcap=softcap, bias=bias, sinks=sinks
+    )
+    if current is None or layer is None:
+        return attention_output(problem)
+    return _observed(current, layer, problem)
+
+
+def _observed(current: Pass, layer: int, problem: AttentionProblem) -> Tensor:
+    current.seen.append(layer)
+    if current.edit is not None:
+        problem = current.edit(layer, problem)
+    if current.on_view is None:
+        return attention_output(problem)
+    special = current.special.to(problem.query.device)
+    quantities = attention_statistics(problem, current.needs, special)
+    weight = current.output_weight(layer) if current.output_weight is not None else None
+    current.on_view(AttentionView(layer=layer, problem=problem, quantities=quantities, special=special, output_weight=weight))
+    return quantities.output
+
+
+def _across(query: Tensor, key: Tensor, value: Tensor, scaling: float, bias: Bias | None) -> Tensor:
+    """Cross-attention, which gnomon does not study: every key is visible."""
+    matrix = None
+    if isinstance(bias, DenseBias):
+        matrix = bias.matrix
+    return nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=matrix, scale=scaling, enable_gqa=True)
+
+
+def gnomon_attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **options: Any,
+) -> tuple[Tensor, None]:
+    """The function that transformers calls; see the module's text."""
+    current = _active.get()
+    if attention_mask is not None and current is not None and id(module) in current.layers:
+        raise UnsupportedModelError(
+            f"{type(module).__name__} hands over a mask of shape {tuple(attention_mask.shape)} of its own making, which gnomon cannot turn into "
+            "structure; this model is not supported."
+        )
+    position_bias = options.get("position_bias")
+    output = attend(
+        module,
+        query,
+        key,
+        value,
+        scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
+        causal=_is_causal(module, options),
+        window=options.get("sliding_window"),
+        bias=None if position_bias is None else DenseBias(position_bias.expand(-1, query.shape[1], -1, -1)),
+        softcap=options.get("softcap"),
+        sinks=options.get("s_aux"),
+    )
+    return output.transpose(1, 2).contiguous(), None
+
+
+def _is_causal(module: nn.Module, options: Mapping[str, Any]) -> bool:
+    """What the call says, else what the module says; a module that says nothing is refused."""
+    for said in (options.get("is_causal"), getattr(module, "is_causal", None), getattr(module, "is_decoder", None)):
+        if said is not None:
+            return bool(said)
+    raise UnsupportedModelError(f"{type(module).__name__} does not say whether it is causal; this model is not supported.")
+
+
+def add_bias(problem: AttentionProblem, bias: Bias) -> AttentionProblem:
+    """The problem with another bias added to its own."""
+    own = problem.bias
+    return replace(problem, bias=bias if own is None else SumBias(own, bias))
+
+
+@dataclass(frozen=True)
+class SumBias:
+    """Two biases added."""
+
+    one: Bias
+    other: Bias
+
+    def block(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """See :class:`gnomon.kernels.problem.Bias`."""
+        return self.one.block(queries, keys) + self.other.block(queries, keys)
+
+
+AttentionInterface.register(NAME, gnomon_attention)
