@@ -23,7 +23,7 @@ from transformers import AttentionInterface
 from gnomon.capture.view import AttentionView
 from gnomon.errors import UnsupportedModelError
 from gnomon.kernels.dispatch import attention_output, attention_statistics
-from gnomon.kernels.problem import AttentionProblem, Bias, DenseBias, MaskStructure
+from gnomon.kernels.problem import AlibiBias, AttentionProblem, Bias, DenseBias, MaskStructure
 from gnomon.kernels.quantities import Needs
 
 NAME = "gnomon"
@@ -146,7 +146,6 @@ def gnomon_attention(
             f"{type(module).__name__} hands over a mask of shape {tuple(attention_mask.shape)} of its own making, which gnomon cannot turn into "
             "structure; this model is not supported."
         )
-    position_bias = options.get("position_bias")
     output = attend(
         module,
         query,
@@ -155,11 +154,19 @@ def gnomon_attention(
         scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
         causal=_is_causal(module, options),
         window=options.get("sliding_window"),
-        bias=None if position_bias is None else DenseBias(position_bias.expand(-1, query.shape[1], -1, -1)),
+        bias=_bias(options, query.shape[1]),
         softcap=options.get("softcap"),
         sinks=options.get("s_aux"),
     )
     return output.transpose(1, 2).contiguous(), None
+
+
+def _bias(options: Mapping[str, Any], num_heads: int) -> Bias | None:
+    """A relative bias that the model holds as a matrix, or ALiBi slopes."""
+    matrix, slopes = options.get("position_bias"), options.get("alibi_slopes")
+    if matrix is not None:
+        return DenseBias(matrix.expand(-1, num_heads, -1, -1))
+    return None if slopes is None else AlibiBias(slopes)
 
 
 def _is_causal(module: nn.Module, options: Mapping[str, Any]) -> bool:

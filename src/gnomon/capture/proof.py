@@ -163,5 +163,5 @@ def _row_sum_error(view: AttentionView) -> float:
     sums = view.rows(queries).sum(-1)
     sinks = view.problem.sinks
     if sinks is not None:
-        sums = sums + torch.exp(sinks.float()[None, :, None] - view.lse[:, :, queries])
+        sums = sums + torch.exp(sinks.detach().float()[None, :, None] - view.lse[:, :, queries])
     return float((sums - 1).abs().max())

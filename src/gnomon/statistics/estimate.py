@@ -43,7 +43,8 @@ class Estimate(NamedTuple):
     @classmethod
     def from_json(cls, tree: dict[str, Any]) -> Estimate:
         """The inverse of :meth:`to_json`."""
-        return cls(*(_nan_if_none(tree.get(key)) for key in ("value", "low", "high")), tree.get("n", 0), tree.get("reason"))
+        value, low, high = (_nan_if_none(tree.get(key)) for key in ("value", "low", "high"))
+        return cls(value, low, high, tree.get("n", 0), tree.get("reason"))
 
 
 def _finite_or_none(number: float) -> float | None:

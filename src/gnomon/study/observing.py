@@ -136,7 +136,8 @@ def _assemble(key: str, held: list[tuple[NDArray[np.int64], Mapping[str, NDArray
     whole = np.full((num_sequences, *shape), np.nan if first.dtype.kind == "f" else 0, dtype=first.dtype)
     for chosen, part in held:
         values = part[key]
-        whole[(chosen, *(slice(size) for size in values.shape[1:]))] = values
+        corner: tuple[Any, ...] = (chosen, *(slice(size) for size in values.shape[1:]))
+        whole[corner] = values
     return whole
 
 
