@@ -49,6 +49,9 @@ LEVEL: Final = "level"
 POSITION_BAND: Final = "position_band"
 RANK: Final = "rank"
 DEPTH: Final = "depth"
+TOKEN: Final = "token"
+AXIS: Final = "axis"
+SHIFT: Final = "shift"
 
 LETTERS: Final[dict[str, str]] = {
     "B": SEQUENCE,

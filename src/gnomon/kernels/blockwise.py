@@ -138,7 +138,7 @@ class _Task:
         self.block = min(block or min(MAX_BLOCK, 1 << (int(fitting).bit_length() - 1)), self.length)
         folded = self.batch * self.kv_heads
         self.per_chunk = max(1, min(folded, CACHE_BYTES // (row_bytes * self.block)))
-        if self.problem.bias is not None or not self.problem.mask.causal or self.padded:
+        if not self.scaled_early or not self.problem.mask.causal or self.padded:
             whole = max(1, self.per_chunk // self.kv_heads)  # whole sequences, so that masks and biases line up
             self.per_chunk = min(folded, whole * self.kv_heads)
 

@@ -19,6 +19,7 @@ Floats = NDArray[np.floating]
 NUM_RESAMPLES = 1000
 CONFIDENCE = 0.95
 MIN_SEQUENCES = 3
+CELLS_AT_ONCE = 4096
 
 
 class Interval(NamedTuple):
@@ -48,8 +49,12 @@ def bootstrap_mean(values: Floats, *, seed: int = 0, num_resamples: int = NUM_RE
     counts = resample_counts(len(flat), num_resamples=num_resamples, seed=seed)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = filled.sum(0) / finite.sum(0)
-        means = (counts @ filled) / (counts @ finite.astype(np.float64))
-    low, high = _percentiles(means)
+    low, high = np.empty_like(mean), np.empty_like(mean)
+    for start in range(0, flat.shape[1], CELLS_AT_ONCE):
+        cells = slice(start, start + CELLS_AT_ONCE)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = (counts @ filled[:, cells]) / (counts @ finite[:, cells].astype(np.float64))
+        low[cells], high[cells] = _percentiles(means)
     few = finite.sum(0) < MIN_SEQUENCES
     low, high = np.where(few, np.nan, low), np.where(few, np.nan, high)
     return Interval(mean.reshape(shape), low.reshape(shape), high.reshape(shape))
@@ -86,15 +91,18 @@ def estimate_mean(values: Floats, *, seed: int = 0, reason: str = "no sequence g
 
 
 def _percentiles(samples: Floats) -> tuple[Floats, Floats]:
-    tail = 100 * (1 - CONFIDENCE) / 2
-    missing = ~np.isfinite(samples)
-    if not missing.any():
-        low, high = np.percentile(samples, [tail, 100 - tail], axis=0)
-        return low, high
-    with np.errstate(invalid="ignore"):
-        import warnings
+    """Lower and upper bound of each cell over the draws on axis 0 that are finite; NaN where none is."""
+    tail = (1 - CONFIDENCE) / 2
+    ordered = np.sort(np.where(np.isfinite(samples), samples, np.nan), axis=0)  # NaN last
+    count = np.isfinite(ordered).sum(0)
+    return _quantile(ordered, count, tail), _quantile(ordered, count, 1 - tail)
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            low, high = np.nanpercentile(np.where(missing, np.nan, samples), [tail, 100 - tail], axis=0)
-    return low, high
+
+def _quantile(ordered: Floats, count: NDArray[np.int64], level: float) -> Floats:
+    """The ``level`` quantile of the first ``count`` entries of sorted columns, by linear interpolation."""
+    place = np.maximum(count - 1, 0) * level
+    below = np.floor(place).astype(np.int64)
+    above = np.minimum(below + 1, np.maximum(count - 1, 0))
+    low = np.take_along_axis(ordered, below[None], axis=0)[0]
+    high = np.take_along_axis(ordered, above[None], axis=0)[0]
+    return low + (place - below) * (high - low)
