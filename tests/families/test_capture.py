@@ -87,6 +87,31 @@ def test_padding_changes_nothing(name):
         assert torch.isnan(other[0, :, 20:]).all()
 
 
+@pytest.mark.parametrize("name", ["bert", "roberta", "distilbert", "modernbert", "t5-encoder"])
+def test_padding_is_kept_outside_of_a_pass_too(name):
+    model = opened(name)
+    tokens = tokens_of(model)
+    lengths = torch.tensor([20, tokens.shape[1], 9])
+    hidden = []
+    handle = model.layers[-1].register_forward_hook(lambda m, a, o: hidden.append(o[0] if isinstance(o, tuple) else o))
+    model.run(tokens, lengths)
+    model.run(tokens[:1, :20], torch.tensor([20]))
+    handle.remove()
+    assert_close(hidden[0][:1, :20], hidden[1], rtol=1e-4, atol=1e-4)
+
+
+def test_left_padding_is_refused_and_so_is_a_mask_of_foreign_shape():
+    model = opened("bert")
+    tokens = tokens_of(model)
+    mask = torch.ones_like(tokens)
+    mask[0, :4] = 0
+    with pytest.raises(UnsupportedModelError, match="on the right"):
+        model.backbone(input_ids=tokens, attention_mask=mask)
+    dense = torch.zeros(3, 1, tokens.shape[1], tokens.shape[1])
+    with pytest.raises(UnsupportedModelError, match="of its own making"):
+        model.backbone(input_ids=tokens, attention_mask=dense)
+
+
 def test_a_bypassing_class_without_its_adapter_is_refused(monkeypatch):
     from gnomon.capture import opening
 

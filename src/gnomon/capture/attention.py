@@ -1,8 +1,8 @@
 """The one attention function, through which every observed layer of every model goes.
 
-It is registered with transformers under the name ``gnomon``. Transformers then hands over rotated queries, keys and values and *no mask at all*
-for that name, so visibility is rebuilt here from structure: whether the module is causal, its window, its chunk, and the lengths of the
-sequences of the pass. What is rebuilt is proved against the model's own attention when a model is opened (``capture.proof``).
+It is registered with transformers under the name ``gnomon``, and so is a mask function of its own, which hands over padding alone: ``[B, 1, 1, T]`` instead of a dense
+``T x T``. Visibility is rebuilt here from structure: whether the module is causal, its window, its chunk, and the lengths of the sequences of the pass (of the padding,
+where a model is called outside of one). What is rebuilt is proved against the model's own attention when a model is opened (``capture.proof``).
 
 A pass is a context (:class:`Pass`): while one is active, each layer's problem goes to the kernel with the pass's needs, and a view of the result goes to
 the pass's callback. Without one the function is ordinary attention.
@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface
+from transformers import AttentionInterface, AttentionMaskInterface
 
 from gnomon.capture.view import AttentionView
 from gnomon.errors import UnsupportedModelError
@@ -85,6 +85,7 @@ def attend(
     bias: Bias | None = None,
     softcap: float | None = None,
     sinks: Tensor | None = None,
+    lengths: Tensor | None = None,
 ) -> Tensor:
     """Attention output ``[B, H, T, Dv]`` of one module, observed if a pass is active and the module is one of its layers."""
     current = _active.get()
@@ -95,7 +96,8 @@ def attend(
                 f"self-attention of layer {layer} got {query.shape[2]} queries and {key.shape[2]} keys; run it without a key-value cache."
             )
         return _across(query, key, value, scaling, bias)
-    lengths = torch.full((len(query),), query.shape[2])
+    if lengths is None:
+        lengths = torch.full((len(query),), query.shape[2])
     if current is not None and layer is not None:
         lengths = current.lengths
         chunk = current.chunks[layer] if chunk is None and current.chunks else chunk
@@ -140,12 +142,6 @@ def gnomon_attention(
     **options: Any,
 ) -> tuple[Tensor, None]:
     """The function that transformers calls; see the module's text."""
-    current = _active.get()
-    if attention_mask is not None and current is not None and id(module) in current.layers:
-        raise UnsupportedModelError(
-            f"{type(module).__name__} hands over a mask of shape {tuple(attention_mask.shape)} of its own making, which gnomon cannot turn into "
-            "structure; this model is not supported."
-        )
     output = attend(
         module,
         query,
@@ -157,8 +153,30 @@ def gnomon_attention(
         bias=_bias(options, query.shape[1]),
         softcap=options.get("softcap"),
         sinks=options.get("s_aux"),
+        lengths=None if attention_mask is None else _lengths_of(attention_mask, type(module).__name__),
     )
     return output.transpose(1, 2).contiguous(), None
+
+
+def padding_mask(*, attention_mask: Tensor | None = None, dtype: torch.dtype = torch.float32, **structure: Any) -> Tensor | None:
+    """The mask that transformers makes for this attention: padding as an additive ``[B, 1, 1, T]``, or nothing; the rest is structure."""
+    if attention_mask is None or bool(attention_mask.bool().all()):
+        return None
+    keep = attention_mask.bool()[:, None, None, :]
+    return torch.zeros(keep.shape, dtype=dtype, device=keep.device).masked_fill(~keep, torch.finfo(dtype).min)
+
+
+def _lengths_of(mask: Tensor, module: str) -> Tensor:
+    """Lengths behind a padding mask of :func:`padding_mask`."""
+    if mask.ndim != 4 or mask.shape[1] != 1 or mask.shape[2] != 1:
+        raise UnsupportedModelError(
+            f"{module} hands over a mask of shape {tuple(mask.shape)} of its own making, which gnomon cannot turn into structure; this model is not supported."
+        )
+    keep = mask[:, 0, 0] == 0
+    lengths = keep.sum(-1)
+    if not torch.equal(keep, torch.arange(mask.shape[-1], device=mask.device) < lengths[:, None]):
+        raise UnsupportedModelError("padding must be on the right of the text, got some elsewhere; position 0 must be a real token.")
+    return lengths
 
 
 def _bias(options: Mapping[str, Any], num_heads: int) -> Bias | None:
@@ -196,3 +214,4 @@ class SumBias:
 
 
 AttentionInterface.register(NAME, gnomon_attention)
+AttentionMaskInterface.register(NAME, padding_mask)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.statistics.estimate import Estimate
+from gnomon.statistics.values_only import wants_values_only
 
 Floats = NDArray[np.floating]
 NUM_RESAMPLES = 1000
@@ -46,9 +47,12 @@ def bootstrap_mean(values: Floats, *, seed: int = 0, num_resamples: int = NUM_RE
     flat = values.reshape(len(values), -1)
     finite = np.isfinite(flat)
     filled = np.where(finite, flat, 0.0)
-    counts = resample_counts(len(flat), num_resamples=num_resamples, seed=seed)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = filled.sum(0) / finite.sum(0)
+    if wants_values_only():
+        missing = np.full(shape, np.nan)
+        return Interval(mean.reshape(shape), missing, missing)
+    counts = resample_counts(len(flat), num_resamples=num_resamples, seed=seed)
     low, high = np.empty_like(mean), np.empty_like(mean)
     for start in range(0, flat.shape[1], CELLS_AT_ONCE):
         cells = slice(start, start + CELLS_AT_ONCE)
@@ -72,7 +76,7 @@ def bootstrap(
         num_resamples: how many resamples.
     """
     value = np.asarray(statistic(np.ones(num_sequences)), dtype=np.float64)
-    if num_sequences < MIN_SEQUENCES:
+    if num_sequences < MIN_SEQUENCES or wants_values_only():
         missing = np.full_like(value, np.nan)
         return Interval(value, missing, missing)
     counts = resample_counts(num_sequences, num_resamples=num_resamples, seed=seed)
