@@ -100,6 +100,15 @@ def test_padding_is_kept_outside_of_a_pass_too(name):
     assert_close(hidden[0][:1, :20], hidden[1], rtol=1e-4, atol=1e-4)
 
 
+def test_chunks_are_kept_outside_of_a_pass_too():
+    model = opened("llama4")
+    tokens = tokens_of(model)
+    assert any(model.scheme.chunks)
+    outside = model.run(tokens, logits=True)
+    inside = capture_pass(model, tokens, torch.full((3,), tokens.shape[1]), logits=True)
+    assert_close(outside, inside, rtol=1e-5, atol=1e-5)
+
+
 def test_left_padding_is_refused_and_so_is_a_mask_of_foreign_shape():
     model = opened("bert")
     tokens = tokens_of(model)

@@ -150,6 +150,7 @@ def gnomon_attention(
         scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
         causal=_is_causal(module, options),
         window=options.get("sliding_window"),
+        chunk=_chunk(module),
         bias=_bias(options, query.shape[1]),
         softcap=options.get("softcap"),
         sinks=options.get("s_aux"),
@@ -185,6 +186,15 @@ def _bias(options: Mapping[str, Any], num_heads: int) -> Bias | None:
     if matrix is not None:
         return DenseBias(matrix.expand(-1, num_heads, -1, -1))
     return None if slopes is None else AlibiBias(slopes)
+
+
+def _chunk(module: nn.Module) -> int | None:
+    """Chunk length of a layer that hands it over in its mask alone (Llama 4)."""
+    config, layer = getattr(module, "config", None), getattr(module, "layer_idx", None)
+    types = getattr(config, "layer_types", None)
+    if not types or layer is None or layer >= len(types) or types[layer] != "chunked_attention":
+        return None
+    return getattr(config, "attention_chunk_size", None)
 
 
 def _is_causal(module: nn.Module, options: Mapping[str, Any]) -> bool:
