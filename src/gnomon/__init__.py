@@ -16,16 +16,18 @@ from gnomon.errors import GnomonError
 from gnomon.version import __version__
 
 if TYPE_CHECKING:
-    from gnomon.capture import open_model as load
+    from gnomon.report.plot import Plot as Plot
     from gnomon.result import Survey
     from gnomon.result import open_run as open
+    from gnomon.study.opening import open_model as load
     from gnomon.study.survey import survey
 
 __all__ = ["GnomonError", "Survey", "__version__", "load", "open", "survey"]
 
 _LAZY = {
+    "Plot": "gnomon.report.plot:Plot",
     "Survey": "gnomon.result:Survey",
-    "load": "gnomon.capture:open_model",
+    "load": "gnomon.study.opening:open_model",
     "open": "gnomon.result:open_run",
     "survey": "gnomon.study.survey:survey",
 }

@@ -52,6 +52,7 @@ DEPTH: Final = "depth"
 TOKEN: Final = "token"
 AXIS: Final = "axis"
 SHIFT: Final = "shift"
+RUN: Final = "run"
 
 LETTERS: Final[dict[str, str]] = {
     "B": SEQUENCE,

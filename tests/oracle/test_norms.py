@@ -107,3 +107,14 @@ def test_one_token_has_no_ratio():
     assert torch.isnan(kept["hidden_ratio"]).all()
     with pytest.raises(ValueError, match="`massive_above`"):
         Norms(massive_ratio=0)
+
+
+def test_the_largest_of_many_blocks_are_found_where_they_are():
+    generator = torch.Generator().manual_seed(5)
+    hidden = torch.randn(2, 61, 97, generator=generator)
+    hidden[0, 60, 96], hidden[0, 0, 0], hidden[0, 30, 5] = 50.0, -60.0, 40.0
+    kept = largest_and_median(hidden, torch.tensor([61, 61]))
+    expected = hidden.abs().flatten(1).topk(3)
+    torch.testing.assert_close(kept["largest"], expected.values)
+    assert kept["largest_position"][0].tolist() == [0, 60, 30]
+    assert kept["largest_feature"][0].tolist() == [0, 96, 5]

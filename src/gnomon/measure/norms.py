@@ -42,6 +42,7 @@ from gnomon.statistics import Estimate
 
 Floats = NDArray[np.floating]
 RANKS: Final = 3
+BLOCK: Final = 1024
 SHORT: Final = "no sequence has a token beside the one at position 0"
 
 
@@ -138,8 +139,8 @@ def largest_and_median(hidden_BTE: Tensor, lengths: Tensor) -> dict[str, Tensor]
     for length in sorted(set(lengths.tolist())):
         rows = torch.nonzero(lengths == length)[:, 0].to(magnitude.device)
         real = magnitude[rows, :length].flatten(1)
-        ranks = min(RANKS, real.shape[1])
-        values, indices = real.topk(ranks, dim=1)
+        values, indices = _largest(real)
+        ranks = values.shape[1]
         largest[rows, :ranks] = values.float()
         place[rows, :ranks] = indices
         median[rows] = _lower_median(real).float()
@@ -149,6 +150,23 @@ def largest_and_median(hidden_BTE: Tensor, lengths: Tensor) -> dict[str, Tensor]
         "largest_feature": torch.where(place < 0, -1, place % width).int(),
         "median": median,
     }
+
+
+def _largest(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest ``RANKS`` entries of each row and where they are.
+
+    They lie in the blocks with the largest maxima, so that one pass of maxima and a selection among a few blocks finds them.
+    """
+    count = rows.shape[1]
+    blocks = -(-count // BLOCK)
+    if blocks <= RANKS:
+        values, places = rows.topk(min(RANKS, count), dim=1)
+        return values, places
+    padded = torch.nn.functional.pad(rows, (0, blocks * BLOCK - count), value=-1.0).view(len(rows), blocks, BLOCK)
+    chosen = padded.amax(2).topk(RANKS, dim=1).indices
+    among = padded.gather(1, chosen[..., None].expand(-1, -1, BLOCK)).flatten(1)
+    values, inside = among.topk(RANKS, dim=1)
+    return values, chosen.gather(1, inside // BLOCK) * BLOCK + inside % BLOCK
 
 
 def _lower_median(rows: Tensor) -> Tensor:
