@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from gnomon.kernels import AttentionProblem, MaskStructure, Needs, attention_output, blockwise, reference
+from gnomon.kernels import AttentionProblem, DenseBias, MaskStructure, Needs, attention_output, blockwise, reference
 from tests.kernels.problems import ALL_NEEDS, problems
 
 TOLERANCE = {"rtol": 2e-5, "atol": 2e-5}
@@ -116,3 +116,18 @@ def test_half_precision_keeps_statistics_in_single():
     assert got.output.dtype == torch.bfloat16
     assert got.lse.dtype == torch.float32
     assert_close(got.moments["entropy"].double(), expected.moments["entropy"], rtol=1e-4, atol=1e-4)
+
+
+def test_a_bias_may_hide_a_key():
+    generator = torch.Generator().manual_seed(2)
+    query = torch.randn(1, 2, 9, 4, generator=generator)
+    hidden = torch.zeros(1, 2, 9, 9)
+    hidden[:, 0, 1:, 0] = -torch.inf
+    mask = MaskStructure(causal=True, lengths=torch.tensor([9]))
+    problem = AttentionProblem(query=query, key=query, value=query, scaling=1.0, mask=mask, bias=DenseBias(hidden))
+    special = torch.zeros(1, 9, dtype=torch.bool)
+    got = blockwise.attention_statistics(problem, ALL_NEEDS, special)
+    expected = reference.attention_statistics(problem, ALL_NEEDS, special)
+    assert (got.first[0, 0, 1:, 0] == 0).all()
+    for name, values in expected.moments.items():
+        assert_close(got.moments[name].double(), values, rtol=1e-4, atol=1e-5)

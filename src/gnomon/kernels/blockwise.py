@@ -202,6 +202,8 @@ class _Task:
             device = scores.device
             queries = torch.arange(piece.q0, piece.q1, device=device)
             finish_logits(self._part(chunk), by_head, queries, torch.arange(piece.k0, piece.k1, device=device))
+            if self.problem.bias is not None:
+                scores.clamp_(min=HIDDEN)  # a bias may hide keys by minus infinity
         self._hide(scores, chunk, piece, rows_per_head, width)
         return scores
 

@@ -35,14 +35,21 @@ class Subject:
     Attributes:
         anatomy: counts and widths of the model.
         scheme: its positional scheme.
-        windows: the token windows of this survey.
+        windows: the token windows of this survey, or a part of them.
+        layout: all windows, where ``windows`` are a part: what was kept is laid out for these.
         seed: of everything random.
     """
 
     anatomy: Anatomy
     scheme: Scheme
     windows: Windows
+    layout: Windows | None = None
     seed: int = 0
+
+    @property
+    def laid_out(self) -> Windows:
+        """The windows that decide where a measure looks: all of the survey's, even when it is finished on a part."""
+        return self.windows if self.layout is None else self.layout
 
 
 @dataclass(frozen=True, kw_only=True)

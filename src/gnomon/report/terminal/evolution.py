@@ -25,11 +25,9 @@ MOST_COLUMNS = 9
 
 
 def section(survey: Survey) -> RenderableType:
-    """Failures, order of appearance, trajectories, words."""
+    """Order of appearance, trajectories, words."""
     dataset = survey["evolution"]
     parts: list[RenderableType] = []
-    for name, why in json.loads(dataset.attrs.get("failures", "{}")).items():
-        parts.append(Text(f"! {plain(name)}: {plain(why)}", "yellow"))
     if dataset.attrs.get("steps_0_and_1"):
         parts.append(Text(plain(dataset.attrs["steps_0_and_1"]), DIM))
     parts += [order_table(dataset), Text(""), trajectory_table(dataset)]
@@ -62,7 +60,7 @@ def order_table(dataset: xr.Dataset) -> RenderableType:
     parts: list[RenderableType] = [table(columns, rows, title="order of emergence", left=2)]
     turned = dataset.isel({QUANTITY: np.flatnonzero(np.isfinite(dataset["turning"].values))}).sortby("turning")
     if turned.sizes[QUANTITY]:
-        lines = [
+        lines: list[tuple[str, ...]] = [
             (
                 quantity,
                 _step(float(turned["turning"][index])),
@@ -71,8 +69,8 @@ def order_table(dataset: xr.Dataset) -> RenderableType:
             )
             for index, quantity in enumerate(turned[QUANTITY].values.tolist())
         ]
-        columns = ("quantity", "at step", "95 % of resamples", "beyond the nearer end")
-        parts += [Text(""), table(columns, lines, title="peaks and troughs on the way")]
+        headings = ("quantity", "at step", "95 % of resamples", "beyond the nearer end")
+        parts += [Text(""), table(headings, lines, title="peaks and troughs on the way")]
     return Group(*parts)
 
 
@@ -93,7 +91,8 @@ def words_table(dataset: xr.Dataset) -> RenderableType:
     names = dataset[CHECKPOINT].values.tolist()
     for index, label in enumerate(dataset["label"].values.tolist()):
         words = dataset["word"].values[index].tolist()
-        changes = [f"{names[i]}: {word}" for i, word in enumerate(words) if word and (i == 0 or word != words[i - 1])]
+        told = [(name, word) for name, word in zip(names, words, strict=True) if word]
+        changes = [f"{name}: {word}" for i, (name, word) in enumerate(told) if i == 0 or word != told[i - 1][1]]
         rows.append((label, "; ".join(changes)))
     return table(("label", "from checkpoint on"), rows, left=2)
 
