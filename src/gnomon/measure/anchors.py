@@ -29,10 +29,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gnomon.kernels.problem import MaskStructure
+from gnomon.measure.bands import viewers
 
 SAMPLED_QUERIES = 16
 SAMPLED_TOKENS = 64
@@ -118,22 +120,6 @@ def visible_rows(mask: MaskStructure, queries: Tensor, length: int) -> Tensor:
     return seen & (queries[None] < mask.lengths.to(queries.device)[:, None])[..., None]
 
 
-def viewers(mask: MaskStructure, length: int) -> Tensor:
-    """How many queries see each key, ``[B, K]``: the divisor that corrects received weight for visibility."""
-    keys = torch.arange(length, device=mask.lengths.device)
-    first, far = (
-        (keys, torch.full_like(keys, length - 1)) if mask.causal else (torch.zeros_like(keys), torch.full_like(keys, length - 1))
-    )
-    if mask.window is not None:
-        first, far = torch.maximum(first, keys - mask.window + 1), torch.minimum(far, keys + mask.window - 1)
-    if mask.chunk is not None:
-        start = keys // mask.chunk * mask.chunk
-        first, far = torch.maximum(first, start), torch.minimum(far, start + mask.chunk - 1)
-    stop = torch.minimum(far[None] + 1, mask.lengths[:, None])
-    seen = (stop - first[None]).clamp_min(0)
-    return torch.where(keys[None] < mask.lengths[:, None], seen, 0)
-
-
 def uniform_received(mask: MaskStructure, length: int) -> Tensor:
     """Mean weight that each key gets under uniform attention over visible keys from the queries that see it, ``[B, K]``; 0 where nobody does."""
     position = torch.arange(length, device=mask.lengths.device)
@@ -147,12 +133,21 @@ def uniform_received(mask: MaskStructure, length: int) -> Tensor:
 
 
 def shuffled_rows(rows_BHRK: Tensor, visible_BRK: Tensor, seed: int) -> Tensor:
-    """Each row with its weights permuted over the keys that its query sees; one permutation per query and head."""
+    """Each row with its weights permuted over the keys that its query sees.
+
+    A query has one random order of its keys, and each head starts in it at a random place: every head's permutation is uniform, any two
+    heads' are independent, and only one sort per query is paid for.
+    """
     generator = torch.Generator(device="cpu").manual_seed(seed)
-    noise = torch.rand(rows_BHRK.shape, generator=generator).to(rows_BHRK.device)
-    order = noise.masked_fill(~visible_BRK[:, None], 2.0).argsort(-1)
-    rank = visible_BRK.long().cumsum(-1).sub(1).clamp_min(0)[:, None].expand(rows_BHRK.shape)
-    return torch.gather(rows_BHRK, -1, torch.gather(order, -1, rank)).masked_fill(~visible_BRK[:, None], 0.0)
+    noise = torch.rand(visible_BRK.shape, generator=generator)
+    order_BRK = noise.to(rows_BHRK.device).masked_fill(~visible_BRK, 2.0).argsort(-1)
+    start_BHR = torch.rand(rows_BHRK.shape[:3], generator=generator).to(rows_BHRK.device)
+    count_BR = visible_BRK.sum(-1).clamp_min(1)
+    start_BHR = (start_BHR * count_BR[:, None]).long()
+    rank_BRK = visible_BRK.long().cumsum(-1).sub(1).clamp_min(0)
+    turned = (rank_BRK[:, None] + start_BHR[..., None]) % count_BR[:, None, :, None]
+    chosen = torch.gather(order_BRK[:, None].expand(turned.shape), -1, turned)
+    return torch.gather(rows_BHRK, -1, chosen).masked_fill(~visible_BRK[:, None], 0.0)
 
 
 def far_weight(
@@ -221,16 +216,27 @@ def sink_shares(rows_BHRK: Tensor, visible_BRK: Tensor, levels: tuple[float, ...
     hidden = ~visible_BRK[:, None]
     sample = rows_BHRK.masked_fill(hidden, -1.0)[..., ::step].flatten(2)
     count_B = visible_BRK[..., ::step].flatten(1).sum(-1)
-    ordered = sample.sort(-1).values
+    size = sample.shape[-1]
+    ranks_LB = torch.stack([(level * (count_B - 1)).floor().clamp_min(0).long() + size - count_B for level in levels]).clamp_max(
+        size - 1
+    )
+    taus_LBH = _ranked(sample, ranks_LB)
     real_B = visible_BRK.any(-1).sum(-1).clamp_min(1)
     viewers_BK = visible_BRK.sum(1)
-    shares = []
-    for level in levels:
-        rank = (level * (count_B - 1)).floor().clamp_min(0).long() + ordered.shape[-1] - count_B
-        tau = torch.gather(ordered, -1, rank.clamp_max(ordered.shape[-1] - 1)[:, None, None].expand(-1, ordered.shape[1], 1))
-        above = (rows_BHRK.masked_fill(hidden, -1.0) > tau[..., None]).sum(2)
-        shares.append(above / viewers_BK.clamp_min(1)[:, None])
+    shown = rows_BHRK.masked_fill(hidden, -1.0)
+    shares = [(shown > tau_BH[..., None, None]).sum(2) / viewers_BK.clamp_min(1)[:, None] for tau_BH in taus_LBH]
     return torch.stack(shares), viewers_BK / real_B[:, None]
+
+
+def _ranked(sample_BHN: Tensor, ranks_LB: Tensor) -> Tensor:
+    """Entries of given ranks (ascending) of each head's sample, ``[level, B, H]``; numpy's selection is far faster than a sort on the CPU."""
+    if sample_BHN.device.type != "cpu":
+        ordered = sample_BHN.sort(-1).values
+        index = ranks_LB[:, :, None].expand(-1, -1, sample_BHN.shape[1])
+        return torch.gather(ordered, -1, index.permute(1, 2, 0)).permute(2, 0, 1)
+    values = sample_BHN.numpy()
+    found = [np.partition(values[b], ranks.tolist(), axis=-1)[:, ranks.numpy()] for b, ranks in enumerate(ranks_LB.T)]
+    return torch.from_numpy(np.stack(found)).permute(2, 0, 1)
 
 
 def effective_number(weights: Tensor) -> Tensor:
