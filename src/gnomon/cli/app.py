@@ -19,12 +19,17 @@ COMMANDS: Final = {
     "show": "gnomon.cli.show:show",
     "report": "gnomon.cli.report:report",
     "export": "gnomon.cli.export:export",
+    "runs": "gnomon.cli.runs:runs",
     "intervene": "gnomon.cli.intervene:intervene",
+    "compare": "gnomon.cli.compare:compare",
+    "evolve": "gnomon.cli.evolve:evolve",
+    "claims": "gnomon.cli.claims:claims",
     "model": "gnomon.cli.model:model",
+    "zoo": "gnomon.cli.zoo:zoo",
     "fetch": "gnomon.cli.fetch:fetch",
     "measures": "gnomon.cli.measures:measures",
 }
-"""Name of each command, in the order of the help: ``module:function``. Command modules import nothing heavy."""
+"""Name of each command, in the order of the help: ``module:function``, or an application with commands of its own. Command modules import nothing heavy."""
 
 QUIET: Final = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
@@ -43,7 +48,11 @@ def build_app() -> typer.Typer:
     app.callback()(options_of_all)
     for name, place in COMMANDS.items():
         module, _, function = place.partition(":")
-        app.command(name)(guarded(getattr(import_module(module), function)))
+        found = getattr(import_module(module), function)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command(name)(guarded(found))
     return app
 
 

@@ -15,13 +15,15 @@ def report(
     ] = None,
 ) -> None:
     """Write the report as one HTML file that needs nothing else."""
+    from gnomon.report.claims import claims_beside, table_rows
     from gnomon.report.html import write_report
     from gnomon.result import open_run
 
     surveys = [open_run(run) for run in runs]
     if out is None and len(surveys) > 1:
         out = Path("report.html")
-    typer.echo(str(write_report(surveys, out)))
+    verdicts = claims_beside(surveys)
+    typer.echo(str(write_report(surveys, out, claims=None if verdicts is None else table_rows(verdicts))))
 
 
 __all__ = ["report"]

@@ -63,6 +63,7 @@ class Frames(Measure):
         taus: quantile levels of the weights; the second is the published one.
         gammas: shares of viewers; the third is the published one.
         delimiters: token ids of delimiters, for the share of top anchors that are one; unknown when empty.
+        null_heads: about how many heads of a layer, evenly spaced, have their rows shuffled for the null.
         seed: of the shuffled rows.
     """
 
@@ -75,6 +76,7 @@ class Frames(Measure):
     taus: tuple[float, ...] = (0.8, 0.9, 0.95, 0.99)
     gammas: tuple[float, ...] = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8)
     delimiters: tuple[int, ...] = ()
+    null_heads: int = 4
     seed: int = 0
 
     def needs(self, subject: Subject) -> Needs:
@@ -93,7 +95,8 @@ class Frames(Measure):
         far = far_weight(rows, visible, queries, view.mask, self.anchor_rule, layer=True)
         found = anchors(far, lengths, self.anchor_rule)
         features = frame_features(found.weight_BHK, lengths, causal=view.mask.causal)
-        null = shuffled_rows(rows, visible, self.seed + view.layer)
+        some = rows[:, :: max(1, rows.shape[1] // self.null_heads)]
+        null = shuffled_rows(some, visible, self.seed + view.layer)
         null_found = anchors(far_weight(null, visible, queries, view.mask, self.anchor_rule), lengths, self.anchor_rule)
         null_features = frame_features(null_found.weight_BHK, lengths, causal=view.mask.causal)
         null_scores = _where_answered(kind_scores(null_features, lengths, self.kind_rule), null_found)

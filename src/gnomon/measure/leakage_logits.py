@@ -97,7 +97,7 @@ def reference_queries(mask: MaskStructure, grid: LeakageGrid) -> References:
     """The references of a layer: as many keys as possible, then as late as possible."""
     places = np.arange(1, grid.limit, dtype=np.int64)
     order = np.lexsort((places, content_counts(mask, places)))
-    content = places[order[-grid.references :]]
+    content = np.sort(places[order[-grid.references :]])
     anchored = places[sees_anchor(mask, places)][-grid.references :]
     return References(content, np.resize(anchored, len(content)))
 
@@ -145,15 +145,24 @@ def _stationary(problem: AttentionProblem, grid: LeakageGrid) -> Tensor:
     references = reference_queries(problem.mask, grid)
     content = _on_device(references.content, problem)
     steps = torch.arange(int(counts.max(initial=1)), device=content.device)
-    cumulated = _nearest(row_logits(problem, content), content, steps).logcumsumexp(-1)  # B H references keys
+    rows = row_logits(problem, content)
+    cumulated = _running_log_sum(_nearest(rows, content, steps))  # B H references keys
     taken = cumulated[..., _on_device(np.maximum(counts - 1, 0), problem)]
-    anchor = row_logits(problem, _on_device(references.anchor, problem))[..., :1].expand_as(taken)
+    if not np.array_equal(references.anchor, references.content):
+        rows = row_logits(problem, _on_device(references.anchor, problem))
+    anchor = rows[..., :1].expand_as(taken)
     taken = torch.where(torch.as_tensor(anchored, device=content.device), torch.logaddexp(taken, anchor), taken)
     mean = _with_sinks(problem, taken).mean(-2)
     covered = content_counts(problem.mask, references.content).min() >= counts
     mean = mean.masked_fill(torch.as_tensor(~covered | (counts < 1), device=mean.device), torch.nan)
     short = problem.mask.lengths.to(mean.device) < grid.limit
     return mean.masked_fill(short[:, None, None], torch.nan)
+
+
+def _running_log_sum(logits: Tensor) -> Tensor:
+    """Logarithm of the running sum of exponentials; in double precision, where a sum may be e^-700 of the largest term."""
+    top = logits.amax(-1, keepdim=True)
+    return ((logits - top).double().exp_().cumsum(-1).log_() + top).to(logits.dtype)
 
 
 def _nearest(rows: Tensor, queries: Tensor, offsets: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""A comparison as one table: a block per quantity, a line per run."""
+"""A comparison as one table: a block per quantity, a line per run; what is missing or was not measured is a dash."""
 
 from __future__ import annotations
 
@@ -28,8 +28,11 @@ def comparison_page(comparison: Comparison) -> RenderableType:
         rows = [(key, *words) for key, words in comparison.labels.items()]
         parts += [table(("label", *comparison.names), rows, left=1 + len(comparison.names)), Text("")]
     lines = [line for row in comparison.rows for line in _lines(row, comparison.names)]
-    columns = ("quantity", "run", "value [95 % interval]", "less the first [95 % interval]", "p, corrected", "")
-    parts += [table(columns, lines, left=4), Text("")]
+    columns = ("quantity", "run", "value [95 %]", "less the first [95 %]", "p, corrected", "")
+    whole = table(columns, lines, left=4)
+    for column in (0, 2, 3):
+        whole.columns[column].no_wrap = True
+    parts += [whole, Text("")]
     note = f"* p below {SIGNIFICANT} after Holm's correction over {comparison.tests} tests; u: unpaired"
     parts.append(Text(note, DIM))
     return Group(*parts)
@@ -38,7 +41,11 @@ def comparison_page(comparison: Comparison) -> RenderableType:
 def _lines(row: Row, names: tuple[str, ...]) -> list[tuple[str, ...]]:
     out = []
     for index, (name, value, one) in enumerate(zip(names, row.values, (None, *row.compared), strict=True)):
-        cells = [row.quantity if index == 0 else "", plain(name), "-" if value is None else format_estimate(value)]
+        cells = [
+            row.quantity if index == 0 else "",
+            plain(name),
+            "-" if value is None or value.is_missing else format_estimate(value),
+        ]
         if one is None:
             cells += ["", "", ""]
         else:
