@@ -21,7 +21,7 @@ help:
 	@echo "make check   formatting, lint, types"
 	@echo "make format  put formatting right"
 	@echo "make bench   time and memory against the plain pass"
-	@echo "make docs    reference of the commands, from the commands themselves"
+	@echo "make docs    reference of the commands, and the pages as a site in site/"
 
 setup: $(READY)
 
@@ -53,7 +53,12 @@ bench: setup
 	$(BIN)/python bench/capture.py
 
 docs: setup
+	$(BIN)/python -m pip install --quiet -c constraints.txt --group docs
 	$(BIN)/python scripts/command_reference.py docs/commands.md
+	$(BIN)/python scripts/claims_reference.py docs/claims.md
+	PYTHONPATH=. $(BIN)/python scripts/measure_pages.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "site/index.html"
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build site

@@ -6,27 +6,43 @@ Usage: python scripts/command_reference.py docs/commands.md
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
-from gnomon.cli.app import COMMANDS
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from gnomon.cli.app import build_app
+
+PLAIN = {"COLUMNS": "110", "NO_COLOR": "1", "TERM": "dumb"}
 
 
-def help_of(*arguments: str) -> str:
-    """What ``gnomon ARGUMENTS --help`` prints, at a fixed width."""
-    environment = {**os.environ, "COLUMNS": "110", "NO_COLOR": "1", "TERM": "dumb"}
-    command = [sys.executable, "-m", "gnomon", *arguments, "--help"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
-    return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
+def reference() -> str:
+    """The whole page."""
+    parts = ["# Commands", "Made by `make docs` from the commands themselves."]
+    with patch.dict(os.environ, PLAIN):
+        app = build_app()
+        for names in ([], *command_names(get_command(app))):
+            done = CliRunner().invoke(app, [*names, "--help"], prog_name="gnomon", catch_exceptions=False)
+            text = "\n".join(line.rstrip() for line in done.output.strip().splitlines())
+            parts += [*([f"## gnomon {' '.join(names)}"] if names else []), f"```text\n{text}\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def command_names(command: Any) -> Iterator[list[str]]:
+    """Every command, and after it those that it groups."""
+    for name, inner in getattr(command, "commands", {}).items():
+        yield [name]
+        for names in command_names(inner):
+            yield [name, *names]
 
 
 def main() -> None:
     """Writes the page named on the command line."""
-    parts = ["# Commands", "Made by `make docs` from the commands themselves.", f"```text\n{help_of()}\n```"]
-    for name in COMMANDS:
-        parts += [f"## gnomon {name}", f"```text\n{help_of(name)}\n```"]
-    Path(sys.argv[1]).write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    Path(sys.argv[1]).write_text(reference(), encoding="utf-8")
 
 
 if __name__ == "__main__":

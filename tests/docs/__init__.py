@@ -1,0 +1,1 @@
+"""Documentation, examples and the notebook do what they say."""
