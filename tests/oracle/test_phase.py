@@ -33,13 +33,15 @@ def test_a_pure_tone_is_all_line_and_noise_is_almost_none():
 
 
 def test_contrast_is_one_for_lines_zero_for_noise_and_missing_for_constants():
-    lines, between = oscillation.resolved_frequencies([1.0, 0.5, 0.25, 0.125], 256)
-    assert lines.tolist() == [1.0, 0.5, 0.25, 0.125]
+    lines, around = oscillation.resolved_frequencies([1.0, 0.5, 0.25, 0.125], 256)
+    assert lines.tolist() == [1.0, 0.5, 0.25]
     comb = torch.stack([torch.cos(f * TIME) for f in lines.tolist()]).sum(0)
-    assert float(oscillation.line_contrast(comb[None], lines, between)) > 0.99
+    assert float(oscillation.line_contrast(comb[None], lines, around)) > 0.99
     noise = torch.randn(300, 20, 256, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    assert abs(float(oscillation.line_contrast(noise, lines, between).mean())) < 0.02
-    assert math.isnan(float(oscillation.line_contrast(torch.ones(1, 256).double(), lines, between)))
+    assert abs(float(oscillation.line_contrast(noise, lines, around).mean())) < 0.02
+    walk = noise.cumsum(-1)
+    assert abs(float(oscillation.line_contrast(walk, lines, around).mean())) < 0.05
+    assert math.isnan(float(oscillation.line_contrast(torch.ones(1, 256).double(), lines, around)))
 
 
 def test_unresolved_frequencies_are_left_out():

@@ -2,8 +2,8 @@
 
 - ``line_share``: how much of a complex signal is one tone, ``|sum w z e^{-i f t}|^2 / (sum w * sum w |z|^2)`` under a Hann window w: 1 for that
   tone alone, ``sum w^2 / (sum w)^2`` (about 1.5 / T) for white noise;
-- ``line_contrast``: power of real signals at given frequencies against power half-way (geometrically) between them, ``(on - off) / (on + off)``: 1
-  for lines at the frequencies alone, 0 for a smooth spectrum;
+- ``line_contrast``: power of real signals at given frequencies against the geometric mean of the powers half-way (geometrically) to the
+  neighbours below and above, ``(on - off) / (on + off)``: 1 for lines alone, 0 for a smooth spectrum, also one that falls like a power;
 - ``harmonic_power``: power at f, 2f, 3f, ... over a whole number of periods, where the transform is exact and nothing leaks;
 - ``distortion``: total harmonic distortion, ``sqrt(power at 2f, 3f, ... / power at f)``: 0 for a linear map of a tone.
 
@@ -47,32 +47,37 @@ def line_power(signal: Tensor, frequencies: Tensor) -> Tensor:
 
 
 def resolved_frequencies(frequencies: Sequence[float], length: int) -> tuple[Tensor, Tensor]:
-    """The frequencies that a window of ``length`` tells apart from their neighbours and from 0, and the places between them.
+    """The frequencies that a window of ``length`` tells apart from their neighbours and from 0, and the places around them.
 
-    A frequency counts when its distance to each neighbour is at least ``RESOLUTION`` bins of ``2 pi / length``.
+    A frequency counts when its distance to the next lower one is at least ``RESOLUTION`` bins of ``2 pi / length``. Places are half-way, geometrically,
+    to the next lower frequency and as far above.
+
+    Returns:
+        Frequencies ``[F]`` and places ``[2, F]``, below and above.
     """
     bin_width = 2 * math.pi / length
     ordered = sorted((f for f in frequencies if 0 < f <= math.pi), reverse=True)
-    lines, between = [], []
+    lines, steps = [], []
     for index, frequency in enumerate(ordered):
-        below = ordered[index + 1] if index + 1 < len(ordered) else 0.0
+        below = ordered[index + 1] if index + 1 < len(ordered) else frequency / 2
         if frequency - below < RESOLUTION * bin_width:
             break
         lines.append(frequency)
-        between.append(math.sqrt(frequency * below) if below else frequency / 2)
-    return torch.tensor(lines, dtype=torch.float64), torch.tensor(between, dtype=torch.float64)
+        steps.append(math.sqrt(frequency / below))
+    found, step = torch.tensor(lines, dtype=torch.float64), torch.tensor(steps, dtype=torch.float64)
+    return found, torch.stack([found / step, found * step])
 
 
-def line_contrast(signal: Tensor, lines: Tensor, between: Tensor, flattest: float = 1e-5) -> Tensor:
-    """Contrast of power on and between lines, ``[...]`` for signals ``[..., feature, T]`` summed over features.
+def line_contrast(signal: Tensor, lines: Tensor, around: Tensor, flattest: float = 1e-5) -> Tensor:
+    """Contrast of power on lines against around them, ``[...]`` for signals ``[..., feature, T]`` summed over features.
 
     NaN where there are no lines, or where the signals vary by less than ``flattest`` of their size (rounding).
     """
     if not len(lines):
         return torch.full_like(signal[..., 0, 0], torch.nan)
-    on, off = (line_power(signal, places).sum(-2).mean(-1) for places in (lines, between))
-    variation = relative_variation(signal)
-    return torch.where(variation > flattest, (on - off) / (on + off), torch.nan)
+    on, below, above = (line_power(signal, places).sum(-2) for places in (lines, *around))
+    on, off = on.sum(-1), torch.sqrt(below * above).sum(-1)
+    return torch.where(relative_variation(signal) > flattest, (on - off) / (on + off), torch.nan)
 
 
 def relative_variation(signal: Tensor) -> Tensor:

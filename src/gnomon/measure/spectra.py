@@ -4,8 +4,8 @@
 permutation null on a rectangle of the matrix that the causal mask does not shape (:mod:`gnomon.measure.spectra_calibrated`). The same
 measure on untrained weights is the other null (:mod:`gnomon.measure.spectra_untrained`).
 
-Beside each ``paper`` figure stands the same figure of the same signal with its positions shuffled once (``*_shuffled``): positional entropy
-is unchanged by it, so the correlation between positional and spectral entropy over heads has its null right beside it.
+Beside the ``paper`` figures stand those of the same signal with its positions shuffled, a mean over eight shuffles (``*_shuffled``): positional
+entropy is unchanged by it, so the correlation between positional and spectral entropy over heads has its null right beside it.
 
 What this cannot show: that a head computes anything like a wavelet transform (every signal has one), that low frequencies are learned (a
 smooth mask makes them too: see the untrained control), or where the sink is. Claims C1, C2, C3, C6, C7 on one model; C4 in
@@ -34,6 +34,7 @@ from gnomon.measure.spectra_headline import spectra_headline
 from gnomon.statistics import Estimate
 
 MIN_LENGTH = 16
+NUM_SHUFFLES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,15 +112,14 @@ def same_length(lengths: Tensor) -> Iterator[tuple[int, Tensor]]:
 
 def _figures(signal: Tensor, seed: int) -> dict[str, Tensor]:
     """Everything that is kept of the ``paper`` signals of texts of one length."""
-    figures = paper.describe(signal)
     generator = torch.Generator().manual_seed(seed + signal.shape[-1])
-    order = torch.randperm(signal.shape[-1], generator=generator).to(signal.device)
-    power = paper.power_spectrum(signal[..., order])
+    orders = torch.stack([torch.randperm(signal.shape[-1], generator=generator) for _ in range(NUM_SHUFFLES)])
+    power = paper.power_spectrum(signal[..., orders.to(signal.device)])
     return {
-        **figures,
-        "spectral_entropy_shuffled": paper.entropy(power),
-        "selectivity_shuffled": paper.selectivity(power),
-        "low_share_shuffled": paper.band_shares(power)[..., 0],
+        **paper.describe(signal),
+        "spectral_entropy_shuffled": paper.entropy(power).mean(-1),
+        "selectivity_shuffled": paper.selectivity(power).mean(-1),
+        "low_share_shuffled": paper.band_shares(power)[..., 0].mean(-1),
         "spectrum": compact_spectrum(signal),
         "scalogram": compact_scalogram(signal),
     }

@@ -4,8 +4,8 @@ A wavelet transform splits a signal into an approximation and details of ever co
 holds the finest. One level is a pair of filters (low-pass, high-pass) followed by dropping every other sample; the inverse puts zeros
 back and filters again. Heads times texts are many short signals, so everything here works along the last axis of a tensor of any shape.
 
-Two engines give the same numbers to rounding: PyWavelets for tensors on the CPU, and one strided convolution in torch for tensors on an
-accelerator. The boundary follows PyWavelets: ``symmetric`` mirrors the signal (half-sample) and returns a few extra coefficients;
+Two engines give the same numbers to rounding: PyWavelets for tensors on the CPU, and strided sums over the filter's taps in torch for tensors
+on an accelerator. The boundary follows PyWavelets: ``symmetric`` mirrors the signal (half-sample) and returns a few extra coefficients;
 ``periodization`` treats it as periodic, so that a signal whose length is a multiple of ``2 ** level`` is transformed by an orthogonal
 matrix, whose energies add up to the signal's. With ``symmetric`` they do not: edge samples are counted more than once.
 
@@ -74,36 +74,26 @@ def rebuild(coefficients: list[Tensor], mode: Mode = "symmetric", wavelet: str =
 def decompose_torch(signal: Tensor, level: int, mode: Mode = "symmetric", wavelet: str = WAVELET) -> list[Tensor]:
     """:func:`decompose` in torch alone, on any device."""
     bank = filters(wavelet)
-    kernels = _kernels(bank.decompose_low, bank.decompose_high, signal)
-    shape, approximation = signal.shape[:-1], signal.reshape(-1, signal.shape[-1])
-    details: list[Tensor] = []
+    approximation, details = signal, []
     for _ in range(level):
-        split = torch.nn.functional.conv1d(
-            approximation[:, _extension(approximation, kernels.shape[-1], mode)][:, None], kernels, stride=2
-        )
-        approximation = split[:, 0]
-        details.append(split[:, 1].reshape(*shape, -1))
-    return [approximation.reshape(*shape, -1), *details[::-1]]
+        extended = approximation[..., _extension(approximation, len(bank.decompose_low), mode)]
+        details.append(_filtered(extended, bank.decompose_high))
+        approximation = _filtered(extended, bank.decompose_low)
+    return [approximation, *details[::-1]]
 
 
 def rebuild_torch(coefficients: list[Tensor], mode: Mode = "symmetric", wavelet: str = WAVELET) -> Tensor:
     """:func:`rebuild` in torch alone, on any device."""
     bank = filters(wavelet)
-    shape = coefficients[0].shape[:-1]
-    approximation = coefficients[0].reshape(-1, coefficients[0].shape[-1])
-    # conv_transpose1d spreads each coefficient over the taps as they stand, whereas conv1d above needed them reversed
-    kernels = _kernels(bank.rebuild_low[::-1], bank.rebuild_high[::-1], approximation)
-    taps = kernels.shape[-1]
+    taps = len(bank.rebuild_low)
+    approximation = coefficients[0]
     for detail in coefficients[1:]:
-        detail = detail.reshape(-1, detail.shape[-1])
-        pair = torch.stack([approximation[:, : detail.shape[-1]], detail], dim=1)
-        spread = torch.nn.functional.conv_transpose1d(pair, kernels, stride=2)[:, 0]
+        spread = _spread(approximation[..., : detail.shape[-1]], bank.rebuild_low) + _spread(detail, bank.rebuild_high)
+        periodic = mode == "periodization"
         approximation = (
-            _wrap(spread, 2 * detail.shape[-1], taps)
-            if mode == "periodization"
-            else spread[:, taps - 2 : spread.shape[-1] - taps + 2]
+            _wrap(spread, 2 * detail.shape[-1], taps) if periodic else spread[..., taps - 2 : spread.shape[-1] - taps + 2]
         )
-    return approximation.reshape(*shape, -1)
+    return approximation
 
 
 @lru_cache
@@ -133,10 +123,20 @@ def energy_entropy(coefficients: Tensor) -> Tensor:
     return terms.sum(-1)
 
 
-def _kernels(low: NDArray[np.float64], high: NDArray[np.float64], like: Tensor) -> Tensor:
-    """The two filters reversed (conv1d correlates), ``[2, 1, taps]``."""
-    taps = np.ascontiguousarray(np.stack([low, high])[:, None, ::-1])
-    return torch.from_numpy(taps).to(like)
+def _filtered(extended: Tensor, taps: NDArray[np.float64]) -> Tensor:
+    """Convolution with ``taps``, every other sample: a sum over the taps, which no device rounds more coarsely than the dtype says."""
+    count = (extended.shape[-1] - len(taps)) // 2 + 1
+    parts = [float(tap) * extended[..., place : place + 2 * count - 1 : 2] for place, tap in enumerate(taps[::-1])]
+    return torch.stack(parts).sum(0)
+
+
+def _spread(coefficients: Tensor, taps: NDArray[np.float64]) -> Tensor:
+    """Each coefficient spread over the taps, two samples apart from its neighbours': the transpose of :func:`_filtered` but for the taps' order."""
+    count = coefficients.shape[-1]
+    out = coefficients.new_zeros((*coefficients.shape[:-1], 2 * (count - 1) + len(taps)))
+    for place, tap in enumerate(taps):
+        out[..., place : place + 2 * count - 1 : 2] += float(tap) * coefficients
+    return out
 
 
 def _extension(signal: Tensor, taps: int, mode: Mode) -> Tensor:
@@ -155,4 +155,5 @@ def _wrap(spread: Tensor, length: int, taps: int) -> Tensor:
     """Fold the overhang of a periodic reconstruction back onto its other end."""
     start = taps // 2 - 1
     index = (torch.arange(spread.shape[-1], device=spread.device) - start) % length
-    return torch.zeros_like(spread[:, :length]).index_add_(1, index, spread)
+    whole = spread.new_zeros((*spread.shape[:-1], length))
+    return whole.index_add_(-1, index, spread)
