@@ -1,6 +1,6 @@
 """The README's table of costs, written from ``bench/results/capture-cpu.json`` between its two marks.
 
-    python bench/table.py
+python bench/table.py
 """
 
 from __future__ import annotations

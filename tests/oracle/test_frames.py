@@ -13,9 +13,9 @@ from gnomon.measure.anchors import (
     shuffled_rows,
     sink_shares,
     uniform_received,
-    viewers,
     visible_rows,
 )
+from gnomon.measure.bands import viewers
 from gnomon.measure.frames import Frames, layer_runs
 from gnomon.measure.kinds import KINDS, KindRule, frame_features, kind_scores
 from gnomon.measure.patterns import constructed, local_band, uniform

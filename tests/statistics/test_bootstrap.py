@@ -7,7 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from gnomon.statistics import Estimate, benjamini_hochberg, bootstrap, bootstrap_mean, estimate_mean, holm, max_statistic_p, permutation_p
+from gnomon.statistics import (
+    Estimate,
+    benjamini_hochberg,
+    bootstrap,
+    bootstrap_mean,
+    estimate_mean,
+    holm,
+    max_statistic_p,
+    permutation_p,
+)
 from gnomon.statistics.bootstrap import _percentiles
 
 

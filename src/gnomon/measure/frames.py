@@ -42,9 +42,9 @@ from gnomon.measure.anchors import (
     shuffled_rows,
     sink_shares,
     uniform_received,
-    viewers,
     visible_rows,
 )
+from gnomon.measure.bands import viewers
 from gnomon.measure.kinds import KindRule, frame_features, kind_scores
 from gnomon.measure.protocol import Measure, Observed, Subject
 from gnomon.statistics import Estimate

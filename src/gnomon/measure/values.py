@@ -36,8 +36,9 @@ from torch import Tensor
 from gnomon.capture.view import AttentionView
 from gnomon.dims import HEAD, LAYER
 from gnomon.kernels.quantities import Needs
-from gnomon.measure.anchors import sampled_queries, uniform_received, viewers, visible_rows
+from gnomon.measure.anchors import sampled_queries, uniform_received, visible_rows
 from gnomon.measure.averaged import Averages, nan_mean, read_estimate
+from gnomon.measure.bands import viewers
 from gnomon.measure.protocol import Measure, Observed, Subject
 from gnomon.statistics import Estimate
 

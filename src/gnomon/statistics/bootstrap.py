@@ -109,4 +109,5 @@ def _quantile(ordered: Floats, count: NDArray[np.int64], level: float) -> Floats
     above = np.minimum(below + 1, np.maximum(count - 1, 0))
     low = np.take_along_axis(ordered, below[None], axis=0)[0]
     high = np.take_along_axis(ordered, above[None], axis=0)[0]
-    return low + (place - below) * (high - low)
+    between: Floats = low + (place - below) * (high - low)
+    return between

@@ -3,7 +3,7 @@
 **Paired.** Each run leaves out the same groups of sequences in turn (:class:`~gnomon.statistics.jackknife.Jackknifed`), so the difference has
 leave-one-group-out values of its own, and what all runs owe to the text alone cancels. The interval is Student's t with one degree of freedom less than there are
 groups. Where no group makes any difference there is no spread to divide by; the p-value is then that of a sign test, ``2 ** (1 - groups)``: were either sign as
-likely for each group, all would have one sign no more often.
+likely for each group, all would have one sign no more often. Two runs that are equal, with every group, leave nothing to test, and have no p-value.
 
 **Unpaired.** From two intervals alone, by the method of variance estimates recovery: for ``d = b - a``, ``low = d - sqrt((b - b_low)^2 + (a_high - a)^2)`` and
 ``high`` likewise, which keeps the asymmetry of bootstrap intervals. The p-value takes the bound on the side of zero as 1.96 standard errors. It is right for
@@ -64,7 +64,7 @@ def jackknife_p(quantity: Jackknifed) -> float:
     error = math.sqrt((number - 1) / number * float(((without - without.mean()) ** 2).sum()))
     if error > 1e-12 * max(abs(value), float(np.abs(without).max())):
         return float(2 * t.sf(abs(value) / error, number - 1))
-    return 1.0 if value == 0 else 2.0 ** (1 - number)
+    return math.nan if value == 0 else 2.0 ** (1 - number)
 
 
 def unpaired_difference(first: Estimate, second: Estimate) -> Difference:
@@ -78,6 +78,6 @@ def unpaired_difference(first: Estimate, second: Estimate) -> Difference:
     above = math.hypot(second.high - second.value, first.value - first.low)
     toward_zero = below if value > 0 else above
     if toward_zero == 0:
-        return Difference(value, value - below, value + above, 1.0 if value == 0 else math.nan)
+        return Difference(value, value - below, value + above)
     point = float(norm.ppf(0.5 + CONFIDENCE / 2))
     return Difference(value, value - below, value + above, float(2 * norm.sf(point * abs(value) / toward_zero)))

@@ -99,6 +99,7 @@ def joined_needs(subject: Subject, measures: Mapping[str, Measure]) -> Needs:
 def observe_batch(
     model: PositionModel, windows: Windows, chosen: NDArray[np.int64], measures: Mapping[str, Measure], needs: Needs
 ) -> Arrays:
+    """What every measure keeps of one batch, ``[sequence, layer, ...]`` by measure and name."""
     batch = windows.take(chosen).trimmed()
     collector = _Collector(measures)
     try:
