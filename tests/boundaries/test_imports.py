@@ -22,8 +22,9 @@ ALLOWED = {
     "report": BASE | {"report", "result"},
     "zoo": BASE | {"zoo", "model", "corpus"},
 }
+ALLOWED["integrations"] = BASE | {"integrations", "corpus", "model", "study"}
 EVERYTHING = {*ALLOWED, "study", "cli"}
-ALLOWED["study"] = EVERYTHING - {"cli"}
+ALLOWED["study"] = EVERYTHING - {"cli", "integrations"}
 ALLOWED["cli"] = EVERYTHING
 PLACE = re.compile(r"gnomon(\.[a-z_0-9]+)+:[A-Za-z_]\w*")
 NO_TORCH = {"corpus", "result", "report", "statistics"}

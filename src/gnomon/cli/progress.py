@@ -27,6 +27,7 @@ class ProgressReport:
         self._tasks: dict[str, TaskID] = {}
         self._begun = time.monotonic()
         self._last_line = -SECONDS_BETWEEN_LINES
+        self._first_told: dict[str, tuple[float, int]] = {}
 
     def __enter__(self) -> ProgressReport:
         if not self.quiet and self.stream.isatty():
@@ -50,15 +51,26 @@ class ProgressReport:
         if self.quiet:
             return
         if self._bar is not None:
-            if name not in self._tasks:
-                self._tasks[name] = self._bar.add_task(name, total=total)
-            self._bar.update(self._tasks[name], completed=done, total=total)
+            key = name.partition(" (")[0]
+            if key not in self._tasks:
+                self._tasks[key] = self._bar.add_task(name, total=total)
+            self._bar.update(self._tasks[key], description=name, completed=done, total=total)
             return
         now = time.monotonic()
+        since, at_first = self._first_told.setdefault(name.partition(" (")[0], (now, done))
         if done >= total or now - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = now
-            self.stream.write(f"{name}: {done} of {total} after {now - self._begun:.0f} s\n")
+            left = _time_left(now - since, done - at_first, total - done)
+            self.stream.write(f"{name}: {done} of {total} after {now - self._begun:.0f} s{left}\n")
             self.stream.flush()
+
+
+def _time_left(seconds: float, done: int, left: int) -> str:
+    """How long the rest takes at the pace so far; empty when there is no pace or no rest."""
+    if done <= 0 or left <= 0:
+        return ""
+    remaining = seconds / done * left
+    return f", about {remaining:.0f} s left" if remaining < 120 else f", about {remaining / 60:.0f} min left"
 
 
 def _bar(stream: TextIO) -> Progress:

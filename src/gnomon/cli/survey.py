@@ -48,6 +48,9 @@ def survey(
     dtype: Dtype = None,
     trust_remote_code: Trust = False,
     untrained: Annotated[bool, typer.Option(help="Survey the same architecture with random weights, as a control.")] = False,
+    replicates: Annotated[
+        bool, typer.Option("--replicates", help="Keep what paired comparisons with other runs on this text need.")
+    ] = False,
     threads: Threads = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")] = False,
 ) -> None:
@@ -60,6 +63,8 @@ def survey(
     chosen = loading_options(revision, device, device_map, dtype, trust_remote_code)
     arguments = {"model": model, "corpus": corpus.to_json(), "measures": measures, "seed": seed, "untrained": untrained, **chosen}
     arguments["batch_size"] = batch_size
+    if replicates:
+        arguments["replicates"] = True
     folder = out if out is not None else run_name(model, arguments)
 
     from gnomon.study.registry import choose
@@ -81,6 +86,7 @@ def survey(
             batch_size=batch_size,
             seed=seed,
             untrained=untrained,
+            replicates=replicates,
             progress=progress,
             arguments={**arguments, "out": str(folder), "threads": threads},
         )

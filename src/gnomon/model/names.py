@@ -91,14 +91,19 @@ def _folder(path: Path, name: str) -> Located:
     raise ModelError(f"`source` must be a folder with config.json or one .gguf file, got {name!r} with {found}")
 
 
+def zoo_roots() -> list[Path]:
+    """Where members of the zoo may lie: ``$GNOMON_ZOO``, the installed package, the cache."""
+    named = [Path(os.environ["GNOMON_ZOO"])] if os.environ.get("GNOMON_ZOO") else []
+    return [*named, Path(__file__).parent.parent / "zoo" / "members", cache_dir() / "zoo"]
+
+
 def zoo_folder(name: str) -> Path:
     """Folder of a zoo model, ``zoo:NAME`` for the trained one or ``zoo:NAME@STEP`` for a checkpoint.
 
     Zoo models lie under ``$GNOMON_ZOO``, in the installed package, or in the cache, as ``NAME/`` and ``NAME/step-STEP/``.
     """
     model, _, step = name.removeprefix("zoo:").partition("@")
-    roots = [Path(os.environ["GNOMON_ZOO"])] if os.environ.get("GNOMON_ZOO") else []
-    roots += [Path(__file__).parent.parent / "zoo" / "members", cache_dir() / "zoo"]
+    roots = zoo_roots()
     for root in roots:
         folder = root / model / f"step-{step}" if step else root / model
         if _HUB_ID.fullmatch(model) and (folder / "config.json").is_file():

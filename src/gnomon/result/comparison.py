@@ -106,7 +106,9 @@ class Comparison:
                 found = value or Estimate.missing("not measured")
                 change = one.difference if one else Difference(math.nan)
                 corrected = one.p_corrected if one else math.nan
-                rows.append((row.quantity, name, found.value, found.low, found.high, found.n, *change[:4], corrected, change.paired))
+                rows.append(
+                    (row.quantity, name, found.value, found.low, found.high, found.n, *change[:4], corrected, change.paired)
+                )
         columns = ["quantity", "run", "value", "low", "high", "n"]
         columns += ["difference", "difference_low", "difference_high", "p", "p_corrected", "paired"]
         return pd.DataFrame(rows, columns=columns)
@@ -144,9 +146,7 @@ def compare_runs(surveys: Sequence[Survey], names: Sequence[str] | None = None, 
         for (measure, key), row, values in zip(quantities, found, corrected, strict=True)
     )
     words = tuple("paired: the same sequences" if not why else f"unpaired: {why}" for why in pairing)
-    return Comparison(
-        names=called, pairing=words, rows=rows, labels=_labels(surveys, only), tests=int(np.isfinite(p).sum())
-    )
+    return Comparison(names=called, pairing=words, rows=rows, labels=_labels(surveys, only), tests=int(np.isfinite(p).sum()))
 
 
 def why_unpaired(first: Survey, other: Survey) -> str:

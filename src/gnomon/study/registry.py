@@ -35,6 +35,7 @@ class Entry:
 BUILT_IN: Final[dict[str, Entry]] = {
     "sinks": Entry("gnomon.measure.sinks:Sinks", True, "which heads put their weight on position 0 or on special tokens"),
     "attention": Entry("gnomon.measure.attention:Attention", True, "how concentrated and how far attention is"),
+    "rows": Entry("gnomon.measure.rows:Rows", True, "what a few rows of every head look like, and how alike they are over texts"),
     "norms": Entry("gnomon.measure.norms:Norms", True, "norms of states, keys and values by position; massive activations"),
     "leakage": Entry(
         "gnomon.measure.leakage:Leakage", True, "how much absolute position leaks into attention, and from which source"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from gnomon.capture import open_model
 from gnomon.corpus import CorpusSpec, Windows, build_corpus
 from gnomon.errors import ConfigError
 from gnomon.kernels import backend
@@ -18,27 +17,34 @@ from gnomon.model import PositionModel
 from gnomon.result import RunWriter, Survey
 from gnomon.statistics import Estimate
 from gnomon.study.experiment import Arrays, Context, Experiment
+from gnomon.study.given import Asked, described, divided
 from gnomon.study.observing import Progress, observe
+from gnomon.study.opening import open_model
 from gnomon.study.registry import choose, make
+from gnomon.study.replicates import Replicates, record_of, replicated
 
 if TYPE_CHECKING:
     import xarray as xr
 
 DEFAULT_MODEL: Final = "smollm2-135m"
 TOKENS_PER_BATCH: Final = 2048
+PAGE: Final = "report.html"
 UNTRAINED: Final = "__untrained"
+MOST_EXAMPLE_TOKENS: Final = 256
 
 
 def survey(
     model: Any = DEFAULT_MODEL,
     *,
     corpus: CorpusSpec | Windows | None = None,
-    measures: str | list[str] = "default",
+    measures: Asked = "default",
     options: Mapping[str, Mapping[str, Any]] | None = None,
     out: str | Path | None = None,
     batch_size: int | None = None,
     seed: int = 0,
     untrained: bool = False,
+    replicates: bool = False,
+    page: bool = True,
     progress: Progress | None = None,
     arguments: Mapping[str, Any] | None = None,
     **loading: Any,
@@ -48,18 +54,21 @@ def survey(
     Args:
         model: a name, path or model as :func:`gnomon.load` takes it, or an opened one.
         corpus: what text; by default 32 windows of 256 tokens of the built-in prose.
-        measures: ``default``, ``all``, or names.
+        measures: ``default``, ``all``, names, or measures of your own as objects among them.
         options: parameters by measure.
         out: run folder to write or to resume; nothing is written when not given.
         batch_size: sequences per forward pass; chosen by length when not given.
         seed: of everything random.
         untrained: run the same measures on the same architecture with untrained weights, as a control.
+        replicates: keep headlines with groups of sequences left out, so that differences to other runs on this text are paired.
+        page: whether to write ``report.html`` into the run folder.
         progress: called with (stage, done, total).
         arguments: what the caller was asked for, for the record.
         **loading: ``revision``, ``device``, ``device_map``, ``dtype``, ``trust_remote_code``, ``stack``.
     """
-    names = choose(measures)
-    made = make(names, options)
+    asked, given = divided(measures)
+    names = choose(asked)
+    made = {**make(names, options), **given}
     opened = open_model(model, **loading)
     windows = corpus if isinstance(corpus, Windows) else _windows(opened, corpus, seed)
     check_fit(opened, windows)
@@ -73,26 +82,44 @@ def survey(
         "batch_size": size,
         "seed": seed,
         "untrained": untrained,
+        **({"replicates": True} if replicates else {}),
+        **({"given": described(given)} if given else {}),
     }
     with RunWriter.start(out, fingerprint, _info(opened, windows, fingerprint, arguments)) as writer:
         if writer.survey is not None:
-            return writer.survey
-        run = _Run(writer, windows, size, seed, progress)
+            return _with_page(writer.survey, page)
+        run = _Run(writer, windows, size, seed, progress, replicates)
         run.whole(opened, made)
         if untrained:
             run.control(opened, made)
-        return writer.finish(run.datasets, run.headline, {"labels": run.labels})
+        updates: dict[str, Any] = {"labels": run.labels}
+        if replicates:
+            updates["replicates"] = record_of(len(windows), run.replicates)
+        finished = writer.finish(run.datasets, run.headline, updates)
+    return _with_page(finished, page)
+
+
+def _with_page(finished: Survey, page: bool) -> Survey:
+    """The survey, with ``report.html`` in its folder."""
+    if page and finished.path is not None and not (Path(finished.path) / PAGE).exists():
+        from gnomon.report.html import write_report
+
+        write_report(finished)
+    return finished
 
 
 class _Run:
     """One survey under way: what it has of datasets and headlines so far."""
 
-    def __init__(self, writer: RunWriter, windows: Windows, batch_size: int, seed: int, progress: Progress | None) -> None:
-        self.writer, self.windows, self.batch_size, self.seed = writer, windows, batch_size, seed
+    def __init__(
+        self, writer: RunWriter, windows: Windows, batch_size: int, seed: int, progress: Progress | None, replicate: bool
+    ) -> None:
+        self.writer, self.windows, self.batch_size, self.seed, self.replicate = writer, windows, batch_size, seed, replicate
         self.progress: Progress = progress or (lambda stage, done, total: None)
         self.datasets: dict[str, xr.Dataset] = {}
         self.headline: dict[str, dict[str, Estimate]] = {}
         self.labels: dict[str, dict[str, str]] = {}
+        self.replicates: dict[str, Replicates] = {}
 
     def whole(self, model: PositionModel, made: Mapping[str, Any]) -> None:
         """All measures, then all experiments."""
@@ -126,7 +153,10 @@ class _Run:
             progress=self.progress,
         )
         for name, measure in measures.items():
-            self.keep(name + suffix, measure, measure.finish(seen.pop(name)))
+            observed = seen.pop(name)
+            self.keep(name + suffix, measure, measure.finish(observed))
+            if self.replicate:
+                self.replicates[name + suffix] = replicated(measure, observed, self.headline[name + suffix])
 
     def context(self, name: str) -> Context:
         """What an experiment gets."""
@@ -161,6 +191,11 @@ def check_fit(model: PositionModel, windows: Windows) -> None:
         raise ConfigError(
             f"`length` must be at most the model's context of {longest} tokens, got {windows.length}; use --length {longest} or less."
         )
+    largest = int(windows.tokens.max())
+    if largest >= model.anatomy.vocab_size:
+        raise ConfigError(
+            f"`corpus` must be made of the model's {model.anatomy.vocab_size} tokens, got token {largest}; it belongs to another tokenizer."
+        )
 
 
 def _windows(model: PositionModel, spec: CorpusSpec | None, seed: int) -> Windows:
@@ -187,6 +222,7 @@ def _info(
             "tokens": windows.num_tokens,
             "first_token": asdict(windows.first_token),
             "seed": windows.seed,
+            **_example(model, windows),
         },
         "dtype": fingerprint["dtype"],
         "device": str(model.device),
@@ -194,3 +230,12 @@ def _info(
         "threads": torch.get_num_threads(),
         "seed": fingerprint["seed"],
     }
+
+
+def _example(model: PositionModel, windows: Windows) -> dict[str, Any]:
+    """Token strings of the first of the longest sequences, at most so many: names for the keys of an example row."""
+    if model.tokenizer is None:
+        return {}
+    index = int(windows.lengths.argmax())
+    tokens = windows.tokens[index, : min(int(windows.lengths[index]), MOST_EXAMPLE_TOKENS)].tolist()
+    return {"example": {"sequence": index, "tokens": [str(text) for text in model.tokenizer.convert_ids_to_tokens(tokens)]}}

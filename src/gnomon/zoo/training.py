@@ -1,31 +1,36 @@
 """Training a member of the zoo: deterministic for a seed and a device, resumable, with its losses kept.
 
 The state after every ``keep_every`` steps (weights, optimizer, step) replaces the one before in one rename; a run that was killed goes on from there and, since windows
-are a function of the step, ends with the same weights as one that was not.
+are a function of the step, ends with the same weights as one that was not. A state or a member that was made of another recipe or text is refused, never gone on with, and a folder has one trainer at a time.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
+import pickle
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from gnomon.errors import ConfigError, ModelError, ResourceError
 from gnomon.zoo.body import ZooConfig, ZooForCausalLM, ZooForMaskedLM
+from gnomon.zoo.catalog import CARD, STATE, read_card
 from gnomon.zoo.data import as_transformers, batch_at
 from gnomon.zoo.recipes import Recipe, Schedule
 from gnomon.zoo.weights import save
 
-STATE = "training-state.pt"
 LOG = "losses.jsonl"
 Progress = Callable[[int, int, float], None]
 
@@ -45,6 +50,13 @@ class Corpus:
     held_out: NDArray[np.uint16]
     tokenizer: Any
     sources: str = ""
+
+    def digest(self) -> str:
+        """The same for the same tokens and tokenizer."""
+        blob = hashlib.sha256(self.tokenizer.to_str().encode())
+        for part in (self.train, self.held_out):
+            blob.update(np.ascontiguousarray(part).tobytes())
+        return blob.hexdigest()
 
 
 def learning_rate(schedule: Schedule, step: int) -> float:
@@ -89,17 +101,35 @@ def train(
         progress: called with (step, steps, loss).
     """
     folder = out / recipe.name
+    with _only_trainer(out, recipe.name):
+        return _trained(folder, out, recipe, corpus, device, keep_every, log_every, compiled, progress)
+
+
+def _trained(
+    folder: Path,
+    out: Path,
+    recipe: Recipe,
+    corpus: Corpus,
+    device: str,
+    keep_every: int,
+    log_every: int,
+    compiled: bool,
+    progress: Progress | None,
+) -> Path:
+    made_of = hashlib.sha256(json.dumps([recipe.to_json(), corpus.digest()], sort_keys=True).encode()).hexdigest()
     folder.mkdir(parents=True, exist_ok=True)
+    if _is_finished(folder, made_of):
+        return folder
     model = build(recipe, corpus.tokenizer.get_vocab_size()).to(device).train()
     optimizer = _optimizer(model, recipe.schedule, device)
-    step = _resume(folder, model, optimizer, device)
+    step = _resume(folder, model, optimizer, device, made_of)
     _trim_log(folder, step)
     run: Any = torch.compile(model) if compiled else model
     tokenizer = as_transformers(corpus.tokenizer, masked=recipe.masked)
     begun = time.perf_counter()
     while step < recipe.schedule.steps:
         if step in recipe.checkpoints:
-            _keep_checkpoint(folder, model, tokenizer, recipe, corpus, step, device)
+            save(folder / f"step-{step}", model, tokenizer, _card(model, recipe, corpus, step, device, made_of))
         loss = _step(run, optimizer, recipe, corpus, step, device)
         step += 1
         if step % log_every == 0 or step == recipe.schedule.steps:
@@ -107,8 +137,8 @@ def train(
             if progress is not None:
                 progress(step, recipe.schedule.steps, float(loss))
         if step % keep_every == 0:
-            _keep_state(folder, model, optimizer, step)
-    return _finish(folder, out, model, tokenizer, recipe, corpus, device)
+            _keep_state(folder, model, optimizer, step, made_of)
+    return _finish(folder, out, model, tokenizer, _card(model, recipe, corpus, step, device, made_of))
 
 
 @torch.no_grad()
@@ -151,40 +181,75 @@ def _optimizer(model: nn.Module, schedule: Schedule, device: str) -> torch.optim
     return torch.optim.AdamW(groups, lr=schedule.peak_rate, betas=(0.9, 0.95), fused=device.startswith("cuda"))
 
 
-def _resume(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, device: str) -> int:
+@contextmanager
+def _only_trainer(out: Path, name: str) -> Iterator[None]:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(out / f".{name}.lock", timeout=0)
+        lock.acquire()
+    except Timeout as reason:
+        raise ResourceError(
+            f"`out` must not be in use, but another process trains {name} in {out}; wait for it to end."
+        ) from reason
+    except OSError as reason:
+        raise ResourceError(
+            f"`out` must be a folder that can be written, got {out} ({reason.strerror}); choose another."
+        ) from reason
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _is_finished(folder: Path, made_of: str) -> bool:
+    """Whether this very member is there; another one in its place is refused."""
+    if not (folder / CARD).is_file():
+        return False
+    if read_card(folder).get("made_of") != made_of:
+        raise ConfigError(
+            f"`out` must not hold another {folder.name}, but {folder} was trained with other options or text; choose another folder or remove it."
+        )
+    return True
+
+
+def _resume(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, device: str, made_of: str) -> int:
     path = folder / STATE
     if not path.is_file():
         return 0
-    state = torch.load(path, map_location=device, weights_only=True)
+    try:
+        state = torch.load(path, map_location=device, weights_only=True)
+    except (RuntimeError, EOFError, OSError, ValueError, KeyError, pickle.UnpicklingError) as reason:
+        raise ModelError(
+            f"{path} must be a state to resume from, but it is damaged; delete it to train from the start."
+        ) from reason
+    if state.get("made_of") != made_of:
+        raise ConfigError(
+            f"`out` must be new or hold the same training, but {folder} was begun with other options or text; choose another folder or remove it."
+        )
     model.load_state_dict(state["model"])
     optimizer.load_state_dict(state["optimizer"])
     return int(state["step"])
 
 
-def _keep_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+def _keep_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, step: int, made_of: str) -> None:
     temporary = folder / f".{STATE}"
-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, temporary)
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step, "made_of": made_of}
+    torch.save(state, temporary)
     os.replace(temporary, folder / STATE)
 
 
-def _keep_checkpoint(
-    folder: Path, model: nn.Module, tokenizer: Any, recipe: Recipe, corpus: Corpus, step: int, device: str
-) -> None:
-    save(folder / f"step-{step}", model, tokenizer, _card(model, recipe, corpus, step, device))
-
-
-def _finish(folder: Path, out: Path, model: nn.Module, tokenizer: Any, recipe: Recipe, corpus: Corpus, device: str) -> Path:
-    """The trained member beside its log and checkpoints, and no state to resume from."""
-    whole = out / f".{recipe.name}.whole"
-    save(whole, model, tokenizer, _card(model, recipe, corpus, recipe.schedule.steps, device))
-    for file in whole.iterdir():
+def _finish(folder: Path, out: Path, model: nn.Module, tokenizer: Any, card: dict[str, Any]) -> Path:
+    """The trained member beside its log and checkpoints, and no state to resume from; the card, which says that it is whole, comes last."""
+    whole = out / f".{folder.name}.whole"
+    save(whole, model, tokenizer, card)
+    for file in sorted(whole.iterdir(), key=lambda file: file.name == CARD):
         os.replace(file, folder / file.name)
     whole.rmdir()
     (folder / STATE).unlink(missing_ok=True)
     return folder
 
 
-def _card(model: nn.Module, recipe: Recipe, corpus: Corpus, step: int, device: str) -> dict[str, Any]:
+def _card(model: nn.Module, recipe: Recipe, corpus: Corpus, step: int, device: str, made_of: str) -> dict[str, Any]:
     return {
         "recipe": recipe.to_json(),
         "step": step,
@@ -194,6 +259,7 @@ def _card(model: nn.Module, recipe: Recipe, corpus: Corpus, step: int, device: s
         "sources": corpus.sources,
         "device": torch.cuda.get_device_name() if device.startswith("cuda") else "cpu",
         "torch": torch.__version__,
+        "made_of": made_of,
     }
 
 

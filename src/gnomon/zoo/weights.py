@@ -18,6 +18,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from gnomon.errors import ModelError
+from gnomon.zoo.card import model_card
+from gnomon.zoo.catalog import read_card
 
 FILE: Final = "weights.int8.safetensors"
 BYTES: Final = ".int8"
@@ -58,6 +60,7 @@ def save(folder: Path, model: Any, tokenizer: Any, card: dict[str, Any]) -> None
     model.config.save_pretrained(temporary)
     tokenizer.save_pretrained(temporary)
     (temporary / "card.json").write_text(json.dumps({**card, "sha256": digest}, indent=1, sort_keys=True) + "\n")
+    (temporary / "README.md").write_text(model_card(card), encoding="utf-8")
     if folder.exists():
         import shutil
 
@@ -78,11 +81,11 @@ def read(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
     path = folder / FILE
     if not path.is_file():
         raise ModelError(f"the zoo model in {folder} must have {FILE}, which is missing; train or install it again.")
-    card = json.loads((folder / "card.json").read_text())
+    card = read_card(folder)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    if digest != card["sha256"]:
+    if digest != card.get("sha256"):
         raise ModelError(
-            f"the weights in {path} must have SHA-256 {card['sha256'][:12]}..., got {digest[:12]}...; they are damaged, train or install them again."
+            f"the weights in {path} must have SHA-256 {str(card.get('sha256'))[:12]}..., got {digest[:12]}...; they are damaged, train or install them again."
         )
     config = ZooConfig.from_pretrained(folder)
     built = (ZooForMaskedLM if config.bidirectional else ZooForCausalLM)._from_config(config, attn_implementation="sdpa")
