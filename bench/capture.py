@@ -1,7 +1,7 @@
 """What a survey costs beside a plain forward pass, on this machine.
 
 Every mode runs on the same model and the same tokens, in turn, round after round; what is reported is the ratio of medians to the plain sdpa pass of the same rounds.
-Peak memory is measured in a process of its own per mode, as the growth of the resident set over the loaded model.
+Peak memory is the largest resident set of a process of its own per mode, model included, from the start of the pass on.
 
     python bench/capture.py --lengths 512,1024,2048 --rounds 5
 """
@@ -9,10 +9,10 @@ Peak memory is measured in a process of its own per mode, as the growth of the r
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -86,7 +86,7 @@ def time_modes(model: Any, length: int, rounds: int, measures: str) -> dict[str,
 
 
 def peak_memory(model_name: str, mode: str, length: int, measures: str) -> float:
-    """Megabytes that a pass adds to the resident set, in a fresh process."""
+    """Megabytes resident at the peak of a pass, in a fresh process."""
     command = [
         sys.executable,
         __file__,
@@ -103,13 +103,20 @@ def peak_memory(model_name: str, mode: str, length: int, measures: str) -> float
 
 
 def report_memory(model_name: str, mode: str, length: int, measures: str) -> None:
-    """Print the growth of the resident set over one pass."""
+    """Print the largest resident set during one pass."""
     model = open_subject(model_name)
     set_mode(model, mode)
     run = make_pass(model, mode, length, measures)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ctypes.CDLL("libc.so.6").malloc_trim(0)  # pages that loading freed do not count
+    Path("/proc/self/clear_refs").write_text("5")  # sets the peak back to what is resident now
     run()
-    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+    print(resident("VmHWM"))
+
+
+def resident(field: str) -> float:
+    """Megabytes resident now (``VmRSS``) or at the peak (``VmHWM``)."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
+    return float(line.split()[1]) / 1024
 
 
 def main() -> None:

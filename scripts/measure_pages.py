@@ -26,6 +26,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARK = "<!-- From here on made by scripts/measure_pages.py. -->"
 MORE = {
     "leakage": ("leakage_components", "leakage_variance", "leakage_grid"),
+    "rows": ("row_bins",),
     "frames": ("anchors", "kinds"),
     "spectra": ("spectra_paper", "spectra_calibrated", "spectra_untrained"),
     "scale": ("gnomon.measure.scale",),

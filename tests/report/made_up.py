@@ -123,7 +123,52 @@ def frames(layers: int, heads: int, rng: np.random.Generator) -> xr.Dataset:
     )
 
 
-MAKERS = {"sinks": sinks, "attention": attention, "leakage": leakage, "frames": frames}
+def rows(layers: int, heads: int, rng: np.random.Generator) -> xr.Dataset:
+    """Rows of 128 keys: eight by themselves, 48 bins, eight offsets."""
+    queries = np.array([3, 5, 9, 15, 25, 44, 75, 127])
+    first, last, offset = np.full((3, 64), np.nan)
+    first[:8], last[:8] = np.arange(8), np.arange(8)
+    edges = np.round(np.linspace(8, 128, 49)).astype(int)
+    first[8:56], last[8:56] = edges[:-1], edges[1:] - 1
+    offset[56:] = np.arange(7, -1, -1)
+    seen = np.where(np.isnan(offset), first <= queries[:, None] - 8 * (first >= 8), queries[:, None] - np.nan_to_num(offset) >= 8)
+    made: dict[str, Any] = {}
+    for name in ("row", "row_example"):
+        weights = rng.gamma(0.2, size=(layers, heads, 8, 64)) * seen
+        weights[..., 0] += 0.5
+        values = np.where(seen, weights / weights.sum(-1, keepdims=True), np.nan).astype(np.float32)
+        made[name] = (("layer", "head", "query", "key_bin"), values, {"long_name": "weight", "units": "1"})
+    made["row_example"][2]["sequence"] = 2
+    for name, values in (("first", first), ("last", last), ("offset", offset)):
+        made[f"bin_{name}"] = (("key_bin",), values.astype(np.float32), {"units": "tokens"})
+    made |= bounded("likeness", rng.uniform(0.3, 1, (layers, heads)), ("layer", "head"), "likeness")
+    made |= bounded("likeness_other_heads", rng.uniform(0.2, 0.7, layers), ("layer",), "likeness of two heads")
+    attrs = {"bins": "keys 0 to 7 by themselves; offsets 7 to 0 by themselves", "missing": "the query sees no key of the bin"}
+    return xr.Dataset(made, coords={"query": queries, "key_bin": np.arange(64)}, attrs=attrs)
+
+
+def spectra(layers: int, heads: int, rng: np.random.Generator) -> xr.Dataset:
+    """A calibrated spectrum of 33 bins."""
+    power = rng.dirichlet(np.ones(33), (layers, heads))
+    return xr.Dataset(bounded("calibrated_spectrum", power, ("layer", "head", "bin"), "share of power", spread=0.005))
+
+
+def rotary(layers: int, heads: int, rng: np.random.Generator) -> xr.Dataset:
+    """Sixteen rotary pairs, the first layer without rotation."""
+    frequency = np.tile(10000.0 ** -(np.arange(16) / 16), (layers, 1))
+    frequency[0] = np.nan if layers > 1 else frequency[0]
+    shares = np.where(np.isnan(frequency)[:, None], np.nan, rng.dirichlet(np.ones(16), (layers, heads)))
+    pair = ("rotary_pair",)
+    return xr.Dataset(
+        {
+            "rotary_frequency": (("layer", *pair), frequency.astype(np.float32), {"units": "radians per token"}),
+            **bounded("share", shares, ("layer", "head", *pair), "share of the variance of the logits"),
+        }
+    )
+
+
+MAKERS = {"sinks": sinks, "attention": attention, "rows": rows, "leakage": leakage, "frames": frames}
+MORE_MAKERS = {**MAKERS, "spectra": spectra, "rotary": rotary}
 
 
 def headline(layers: int, heads: int) -> dict[str, dict[str, Estimate]]:
@@ -166,6 +211,7 @@ def info(layers: int, heads: int, *, name: str = "made-up", hostile: bool = Fals
             "sequences": 8,
             "length": 128,
             "tokens": 1024,
+            "example": {"sequence": 2, "tokens": [text, *(f"tok{i}" for i in range(1, 128))]},
             "first_token": {
                 "policy": "auto",
                 "placed": True,
@@ -197,7 +243,7 @@ def make_run(
 ) -> Survey:
     """A complete run folder."""
     rng = np.random.default_rng(seed)
-    datasets = {measure: MAKERS[measure](layers, heads, rng) for measure in measures}
+    datasets = {measure: MORE_MAKERS[measure](layers, heads, rng) for measure in measures}
     if hostile and "sinks" in datasets:
         datasets["sinks"]["position_0_mass"].attrs["long_name"] = HOSTILE
         datasets["sinks"]["position_0_mass"].values[0, 0] = np.nan

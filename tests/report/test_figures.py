@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
 
 from gnomon.errors import ConfigError
-from gnomon.report.figures import Curves, HeadCurves, HeadMap, Intervals, figure_of, figures, main_figure
+from gnomon.report.export import figure_svg
+from gnomon.report.figures import Curves, HeadCurves, HeadMap, HeadRows, Intervals, figure_of, figures, main_figure
 from gnomon.report.figures.colour import diverging, lightness, sequential
 from gnomon.report.figures.evolution import evolution_figures
 from gnomon.report.figures.kinds import HeadField
+from gnomon.report.figures.rows import with_tokens
 from gnomon.result import Survey
 from gnomon.statistics import Estimate
 from tests.report.made_up import make_run
@@ -141,3 +145,38 @@ def test_trajectories_are_in_order_of_steps_with_what_emerged_first():
     np.testing.assert_array_equal(sinks.lines[0].values, [0.1, 0.3, 0.5])
     assert entropy.lines[0].low is None
     assert sinks.x.log
+
+
+def test_rows_are_those_of_the_run_with_tokens_of_the_same_sequence_only(survey):
+    figure = main_figure(survey, "rows")
+    assert isinstance(figure, HeadRows)
+    np.testing.assert_array_equal(figure.values, survey["rows"]["row"])
+    np.testing.assert_array_equal(figure.example, survey["rows"]["row_example"])
+    assert figure.tokens[1] == "tok1"
+    assert figure.bins[7:9] + figure.bins[-2:] == ("7", "8–9", "i−1", "i")
+    for example in (None, "tokens", {"sequence": 0, "tokens": ["a"]}, {"sequence": 2, "tokens": "abc"}):
+        assert with_tokens(replace(figure, tokens=()), {"corpus": {"example": example}}).tokens == ()
+
+
+def test_rows_and_sticks_can_be_exported_and_plotted(survey, tmp_path):
+    more = make_run(tmp_path / "more", measures=("rows", "spectra", "rotary"))
+    svg = figure_svg(more, "rows-head", head=(1, 2))
+    assert svg.count("<rect") == 1 + 8 * 64
+    assert svg.count("url(#none)") == np.isnan(more["rows"]["row"].values[1, 2]).sum()
+    assert "layer 1 head 2" in svg
+    with pytest.raises(ConfigError, match="`head` must be a layer below 4"):
+        figure_svg(more, "rows-head", head=(9, 0))
+    heat = more.plot("rows-head", head=(1, 2)).data[0]
+    np.testing.assert_allclose(np.square(heat.z.astype(float)), more["rows"]["row"].values[1, 2], rtol=1e-5)
+    figure = figure_of(more, "spectra-rotary")
+    assert isinstance(figure, HeadCurves)
+    assert figure.x.log
+    marks = figure.of(2, 1).marks
+    frequency = more["rotary"]["rotary_frequency"].values[2]
+    np.testing.assert_array_equal(marks.at, np.where(frequency >= np.pi / 32, frequency, np.nan))
+    np.testing.assert_array_equal(marks.heights, more["rotary"]["share"].values[2, 1])
+    assert figure_svg(more, "spectra-rotary", head=(2, 1)).count('opacity="0.75"') == np.isfinite(marks.at).sum()
+    assert figure_svg(more, "spectra-rotary", head=(0, 1)).count('opacity="0.75"') == 0
+    sticks = more.plot("spectra-rotary", head=(2, 1)).data[-1]
+    assert len(sticks.x) == 3 * np.isfinite(marks.at).sum()
+    assert len(more.plot("spectra-rotary", head=(0, 1)).data[-1].x) == 0

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from gnomon.report.figures import Axis, HeadCurve, HeadCurves
-from gnomon.report.html.packing import EXACT, fitted, packed, script_json, unpacked
+from gnomon.report.figures import Axis, HeadCurve, HeadCurves, HeadRows
+from gnomon.report.html.packing import EXACT, Packer, fitted, packed, script_json, unpacked
 from gnomon.report.html.text import visible
 
 
@@ -67,3 +67,37 @@ def test_json_cannot_leave_its_element():
 )
 def test_what_deceives_the_eye_is_written_out(text, shown):
     assert visible(text) == shown
+
+
+def rows_figure(layers=10, heads=10):
+    values = np.random.default_rng(0).random((layers, heads, 8, 64)) ** 4
+    values[..., 60:] = np.nan
+    first = np.where(np.arange(64) < 56, np.arange(64.0), np.nan)
+    offset = np.where(np.arange(64) < 56, np.nan, 63.0 - np.arange(64))
+    queries = np.arange(8.0)
+    return HeadRows(
+        key="k", title="t", queries=queries, first=first, last=first, offset=offset, values=values, example=values, tokens=("a",)
+    )
+
+
+def test_weights_of_rows_keep_small_ones_and_missing_ones():
+    packer = Packer()
+    tree = packer.figure(rows_figure())
+    values, back = rows_figure().values.ravel(), unpacked(packer.arrays[tree["values"]])
+    np.testing.assert_array_equal(np.isnan(back), np.isnan(values))
+    error = np.abs(back - values)[np.isfinite(values)]
+    assert (error <= np.sqrt(values[np.isfinite(values)]) / 254 + 1 / 254**2).all()
+    assert tree["bins"][:2] + tree["bins"][-2:] == ["0", "1", "i−1", "i"]
+
+
+def test_large_rows_lose_the_example_first_then_every_other_query_and_keep_the_last():
+    figure = rows_figure()
+    assert fitted(figure, 30_000) is figure
+    bare = fitted(figure, 13_000)
+    assert bare.example is None
+    assert bare.tokens == ()
+    assert "example is left out" in bare.note
+    thin = fitted(figure, 5_000)
+    np.testing.assert_array_equal(thin.queries, [3, 7])
+    np.testing.assert_array_equal(thin.values, figure.values[:, :, [3, 7]])
+    assert "Queries are left out" in thin.note

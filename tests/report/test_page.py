@@ -233,3 +233,81 @@ def test_the_data_are_strict_json(page):
     data = text.split('<script type="application/json" id="data">')[1].split("</script>")[0]
     tree = json.loads(data, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert tree["figures"]["0/sinks-map"]["fields"][0]["shape"] == [4, 6]
+
+
+ROWS = "document.querySelector('[data-figure=\"0/rows-head\"]')"
+STRIP = f"""
+(() => {{
+  const svg = {ROWS}.querySelector("svg.strip");
+  svg.scrollIntoView({{block: "center", behavior: "instant"}});
+  const box = svg.querySelector("image").getBoundingClientRect();
+  return {{left: box.left, top: box.top, width: box.width, height: box.height}};
+}})()
+"""
+
+
+def point(browser, row: int, column: int) -> str:
+    """Moves the pointer over one cell of the strip and returns what the page says of it."""
+    box = browser.run(STRIP)
+    x, y = box["left"] + box["width"] * (column + 0.5) / 64, box["top"] + box["height"] * (row + 0.5) / 8
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    return browser.run(f"{ROWS}.querySelector('.readout').textContent")
+
+
+def test_the_card_shows_the_rows_of_the_chosen_head(browser, page, tmp_path):
+    survey = make_run(tmp_path / "again")
+    browser.open(page, width=1280, fragment="#head=1.3")
+    assert browser.run(f"Boolean({ROWS}.closest('.card'))")
+    expected = survey["rows"]["row"].values[1, 3]
+    said = point(browser, 7, 0)
+    assert said.startswith("Layer 1, head 3 · query 127 → key 0: weight ")
+    assert float(said.rsplit(" ", 1)[1]) == pytest.approx(expected[7, 0], rel=0.03)
+    assert point(browser, 7, 60).startswith("Layer 1, head 3 · query 127 → key 124 (i−3): weight ")
+    assert point(browser, 0, 30).endswith("cannot be seen")
+    strongest = browser.run(f"[...{ROWS}.querySelectorAll('.strongest b')].map((b) => Number(b.textContent))")
+    assert strongest == sorted(strongest, reverse=True)
+    browser.run("document.getElementById('head').value = 4; document.getElementById('chooser').dispatchEvent(new Event('input'))")
+    assert point(browser, 7, 0).startswith("Layer 1, head 4 · query 127")
+    browser.run(f"{ROWS}.querySelector('details').open = true")
+    browser.run("new Promise((done) => setTimeout(done, 50))")
+    cells = browser.run(f"[...{ROWS}.querySelectorAll('table tbody tr')].map((r) => [...r.children].map((c) => c.textContent))")
+    assert [cells[8][0], cells[63][0], cells[62][0]] == ["8–9", "i", "i−1"]
+    column = [float(row[8].replace("−", "-")) for row in cells if row[8] != "–"]
+    assert sum(column) == pytest.approx(1, abs=0.06)
+    assert [row[1] == "–" for row in cells] == np.isnan(survey["rows"]["row"].values[1, 4, 0]).tolist()
+
+
+def test_arrow_keys_inspect_a_row_and_leave_the_head_alone(browser, page):
+    browser.open(page, width=1280, fragment="#head=1.3")
+    browser.run(f"{ROWS}.querySelector('svg.strip').focus()")
+    for key in ("ArrowUp", "ArrowRight", "ArrowRight"):
+        browser.key(key)
+    assert browser.run("location.hash") == "#head=1.3"
+    assert browser.run("document.getElementById('said').textContent").startswith("Layer 1, head 3 · query 75 → key 2: weight ")
+
+
+def test_one_text_shows_its_tokens_and_hostile_ones_stay_text(browser, hostile):
+    browser.open(hostile, width=1280, fragment="#head=1.3")
+    browser.run(f"(() => {{ const s = {ROWS}.querySelector('select'); s.value = 1; s.dispatchEvent(new Event('change')); }})()")
+    said = point(browser, 7, 0)
+    assert "key 0 “</script><script>window.hacked=1</script>" in said
+    assert "\\u202egnorw\\u200b" in said
+    assert "“tok125”" in point(browser, 7, 61)
+    assert "keys 8–9 “tok8” “tok9”:" in point(browser, 7, 8)
+    assert browser.run("typeof window.hacked") == "undefined"
+    assert browser.complaints() == []
+
+
+def test_the_spectrum_stands_over_the_rotary_frequencies_of_the_layer(browser, tmp_path):
+    survey = make_run(tmp_path / "run", measures=("sinks", "spectra", "rotary"))
+    browser.open(write_report(survey), width=1024, fragment="#head=2.1")
+    assert browser.complaints() == []
+    assert browser.run(OVERLAPS) == []
+    figure = "document.querySelector('[data-figure=\"0/spectra-rotary\"]')"
+    shown = (survey["rotary"]["rotary_frequency"].values[2] >= np.pi / 32).sum()
+    assert browser.run(f"{figure}.querySelectorAll('.drawing > div svg .stick').length") == shown
+    share = survey["rotary"]["share"].values[2, 1][:shown].max()
+    assert f"tallest stick: {share:.3g}" in readouts(browser)["0/spectra-rotary"]
+    browser.open(write_report(survey), width=1024, fragment="#head=0.1")
+    assert "none in this range" in readouts(browser)["0/spectra-rotary"]
+    assert browser.run(f"{figure}.querySelectorAll('.drawing > div svg .stick').length") == 0

@@ -137,7 +137,7 @@ def _add_likeness(out: Averages, rows: Floats, queries: NDArray[np.int64]) -> No
     """Likeness per head, of different heads per layer, and their means."""
     late = np.flatnonzero(queries >= LATE) if (queries >= LATE).any() else np.array([len(queries) - 1])
     roots = _roots(rows[:, :, :, late])
-    reached = np.isfinite(roots).all(-1).any((1, 2, 3))
+    reached = np.isfinite(roots).all(-1).reshape(len(roots), -1).any(1)
     roots = roots[reached]
     own, other = _likeness(roots)
     for name, found, dims, label in (
@@ -167,7 +167,8 @@ def _roots(rows: Floats) -> Floats:
 def _likeness(roots: Floats) -> tuple[Jackknifed, Jackknifed]:
     """Likeness of each head ``[L, H]`` and of different heads ``[L]``, from ``roots [sequence, layer, head, query, bin]``."""
     number = len(roots)
-    own, others = [], []
+    own: list[Jackknifed] = []
+    others: list[Jackknifed] = []
     for layer in range(roots.shape[1]):
         part = np.swapaxes(roots[:, layer], 0, 1)  # head, sequence, query, bin
         there = np.isfinite(part).all(-1).astype(np.float32)
@@ -176,9 +177,11 @@ def _likeness(roots: Floats) -> tuple[Jackknifed, Jackknifed]:
         every, counted = filled.sum(0), there.sum(0)
         own.append(_over_pairs(alike, pairs))
         others.append(_over_pairs(every @ every.T - alike.sum(0), np.round(counted @ counted.T - pairs.sum(0))))
-    return tuple(  # type: ignore[return-value]
-        Jackknifed(np.stack([one.value for one in found]), np.stack([one.without for one in found], 1)) for found in (own, others)
-    )
+    return _over_layers(own), _over_layers(others)
+
+
+def _over_layers(found: list[Jackknifed]) -> Jackknifed:
+    return Jackknifed(np.stack([one.value for one in found]), np.stack([one.without for one in found], 1))
 
 
 def _over_pairs(alike: Floats, pairs: Floats) -> Jackknifed:
@@ -187,9 +190,9 @@ def _over_pairs(alike: Floats, pairs: Floats) -> Jackknifed:
     return Jackknifed(sums[0], sums[1]) / Jackknifed(counts[0], counts[1])
 
 
-def _without(matrix: Floats) -> tuple[Floats, Floats]:
+def _without(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Sum over different sequences, and the same without each, sequence first."""
-    different = matrix * (1 - np.eye(matrix.shape[-1]))
+    different: NDArray[np.float64] = matrix * (1 - np.eye(matrix.shape[-1]))
     total = different.sum((-2, -1))
     mine = np.moveaxis(different.sum(-1) + different.sum(-2), -1, 0)
     return total, total - mine

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gnomon.errors import ConfigError, ResourceError
-from gnomon.report.figures import HeadCurves, HeadMap, figure_of, figures
+from gnomon.report.figures import HeadCurves, HeadMap, HeadRows, figure_of, figures
 from gnomon.report.plot import chosen_field, default_head
 from gnomon.report.svg import to_svg
 
@@ -44,7 +44,7 @@ def figure_svg(survey: Survey, key: str, *, head: tuple[int, int] | None = None,
     """One figure of a run as SVG."""
     figure = figure_of(survey, key)
     chosen = head or default_head(survey)
-    if isinstance(figure, HeadCurves):
+    if isinstance(figure, HeadCurves | HeadRows):
         _check_head(figure, chosen)
     return to_svg(figure, chosen, chosen_field(figure, field) if isinstance(figure, HeadMap) else 0)
 
@@ -101,8 +101,9 @@ def find_browser() -> str | None:
     return named or next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
-def _check_head(figure: HeadCurves, head: tuple[int, int]) -> None:
-    shapes = [line.values.shape for line in figure.lines if line.values.ndim == 3]
+def _check_head(figure: HeadCurves | HeadRows, head: tuple[int, int]) -> None:
+    arrays = [line.values for line in figure.lines] if isinstance(figure, HeadCurves) else [figure.values]
+    shapes = [values.shape for values in arrays if values.ndim > 2]
     layers, heads = (min(shape[axis] for shape in shapes) for axis in (0, 1)) if shapes else (1, 1)
     if not (head[0] < layers and head[1] < heads):
         raise ConfigError(f"`head` must be a layer below {layers} and a head below {heads}, got {head[0]}.{head[1]}.")

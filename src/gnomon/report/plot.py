@@ -22,6 +22,7 @@ from gnomon.report.figures import (
     Figure,
     HeadCurves,
     HeadMap,
+    HeadRows,
     HeadScatter,
     Intervals,
     figure_of,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 Head = tuple[int, int]
 GREY = "#6f6e69"
+STICK = "#8a4b00"
 
 
 class Plot:
@@ -101,10 +103,13 @@ def to_plotly(figure: Figure, *, head: Head = (0, 0), field: str | None = None) 
         return to_plotly(figure.of(*head))
     if isinstance(figure, HeadMap):
         traces, layout = _head_map(go, figure.fields[chosen_field(figure, field)])
+    elif isinstance(figure, HeadRows):
+        traces, layout = _rows(go, figure, head)
     elif isinstance(figure, HeadScatter):
         traces, layout = _scatter(go, figure)
     elif isinstance(figure, Curves):
         traces, layout = [trace for index, line in enumerate(figure.lines) for trace in _line(go, figure, line, index)], {}
+        traces += [] if figure.marks is None else _sticks(go, figure)
         layout = {"xaxis": _axis(figure.x, figure.at), "yaxis": _axis(figure.y)}
     else:
         assert isinstance(figure, Intervals)
@@ -134,6 +139,43 @@ def _head_map(go: Any, field: HeadField) -> tuple[list[Any], dict[str, Any]]:
         "xaxis": {"title": {"text": "head"}},
         "yaxis": {"title": {"text": "layer"}, "autorange": "reversed"},
     }
+
+
+def _rows(go: Any, figure: HeadRows, head: Head) -> tuple[list[Any], dict[str, Any]]:
+    values = figure.values[head]
+    table = sequential()
+    colours = [[place, colour] for place, colour in zip(np.linspace(0, 1, len(table)).tolist(), table, strict=True)]
+    queries = [f"{query:g}" for query in figure.queries]
+    bar = {"title": {"text": "weight"}, "tickvals": [0.0, 0.1**0.5, 0.5, 1.0], "ticktext": ["0", "0.1", "0.25", "1"]}
+    trace = go.Heatmap(
+        z=np.sqrt(np.clip(values, 0, None)),
+        x=list(figure.bins),
+        y=queries,
+        text=[[f"{value:.3g}" for value in row] for row in values],
+        hovertemplate="query %{y}, key %{x}: %{text}<extra></extra>",
+        zmin=0,
+        zmax=1,
+        colorscale=colours,
+        colorbar=bar,
+    )
+    title = {"text": f"{figure.title}, layer {head[0]} head {head[1]}"}
+    x = {"title": {"text": "key (i: the query)"}, "type": "category"}
+    y = {"title": {"text": "query i"}, "type": "category", "autorange": "reversed"}
+    return [trace], {"title": title, "xaxis": x, "yaxis": y}
+
+
+def _sticks(go: Any, figure: Curves) -> list[Any]:
+    """Half the height of the tallest line for the tallest stick."""
+    assert figure.marks is not None
+    marks, most = figure.marks, max(float(np.nanmax(line.values)) for line in figure.lines)
+    known = np.isfinite(marks.at) & np.isfinite(marks.heights)
+    tall = np.clip(marks.heights[known] / max(float(marks.heights[known].max(initial=0.0)), 1e-9), 0.02, None) * most / 2
+    x, y = (np.stack(parts, 1).ravel() for parts in ((marks.at[known],) * 3, (0 * tall, tall, np.full_like(tall, np.nan))))
+    text = np.repeat([f"{height:.3g}" for height in marks.heights[known]], 3)
+    name = f"{marks.label}: {marks.what}"
+    return [
+        go.Scatter(x=x, y=y, text=text, name=name, mode="lines", line={"color": STICK, "width": 2}, hovertemplate="%{x}: %{text}")
+    ]
 
 
 def _scatter(go: Any, figure: HeadScatter) -> tuple[list[Any], dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gnomon.report.figures import Axis, Curves, Figure, HeadCurves, HeadMap, HeadScatter, Intervals, Line
+from gnomon.report.figures import Axis, Curves, Figure, HeadCurves, HeadMap, HeadRows, HeadScatter, Intervals, Line, Marks
 from gnomon.report.figures.colour import CATEGORIES, LINES, MISSING, colour_at, diverging, sequential
 from gnomon.report.figures.kinds import Floats, HeadField
 from gnomon.report.html.text import visible
@@ -26,6 +26,7 @@ INK: Final = "#1d1d1b"
 SOFT: Final = "#5b5a55"
 FAINT: Final = "#e5e2da"
 CHANCE: Final = "#6f6e69"
+STICK: Final = "#8a4b00"
 FONT: Final = "font-family:system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;font-size:11.5px"
 Head = tuple[int, int]
 
@@ -42,6 +43,8 @@ def to_svg(figure: Figure, head: Head = (0, 0), field: int = 0) -> str:
         return to_svg(figure.of(*head))
     if isinstance(figure, HeadMap):
         body, size = _head_map(figure.fields[field])
+    elif isinstance(figure, HeadRows):
+        body, size = _rows(figure, head)
     elif isinstance(figure, HeadScatter):
         body, size = _scatter(figure)
     elif isinstance(figure, Curves):
@@ -50,6 +53,8 @@ def to_svg(figure: Figure, head: Head = (0, 0), field: int = 0) -> str:
         assert isinstance(figure, Intervals)
         body, size = _intervals(figure)
     title = figure.fields[field].label if isinstance(figure, HeadMap) else figure.title
+    if isinstance(figure, HeadRows):
+        title = f"{title}, layer {head[0]} head {head[1]}"
     return _document(visible(title), body, size)
 
 
@@ -69,8 +74,7 @@ def _head_map(field: HeadField) -> tuple[list[str], tuple[float, float]]:
     left, top = 40.0, 22.0
     cell = min((WIDTH - left - 6) / heads, 40.0)
     tall = max(min(cell, 26.0, 560 / layers), 2.5)
-    body = ['<defs><pattern id="none" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">']
-    body.append(f'<line x1="0" y1="0" x2="0" y2="5" stroke="{MISSING["light"]}" stroke-width="3"/></pattern></defs>')
+    body = [_hatching()]
     gap = 1.0 if min(cell, tall) > 7 else 0.0
     for layer in range(layers):
         for head in range(heads):
@@ -87,6 +91,37 @@ def _head_map(field: HeadField) -> tuple[list[str], tuple[float, float]]:
     body.append(_text(left - 6, bottom + 9, "layer", "end"))
     legend = list(_ramp(field, left, bottom + 12))
     return body + legend, (WIDTH, bottom + 40)
+
+
+def _rows(figure: HeadRows, head: Head) -> tuple[list[str], tuple[float, float]]:
+    """Queries downwards, bins across, coloured by the square root of the weight."""
+    left, top, tall = 44.0, 36.0, 20.0
+    values = figure.values[head]
+    cell = (WIDTH - left - 6) / values.shape[1]
+    body = [
+        _hatching(),
+        _text(4, 10, "query i, downwards; keys to the right; colour by the square root of the weight, 0 to 1", "start", INK),
+    ]
+    table = sequential()
+    for row, query in enumerate(figure.queries):
+        body.append(_text(left - 6, top + (row + 0.5) * tall + 4, f"{query:g}", "end"))
+        for index, value in enumerate(values[row]):
+            colour = colour_at(math.sqrt(max(value, 0.0)) if math.isfinite(value) else math.nan, 0.0, 1.0, table, "url(#none)")
+            place = (
+                f'x="{left + index * cell:.2f}" y="{top + row * tall:.2f}" width="{cell + 0.05:.2f}" height="{tall + 0.05:.2f}"'
+            )
+            body.append(f'<rect {place} fill="{colour}"/>')
+    bins = figure.bins
+    every = _every(len(bins), cell, LETTER * max(map(len, bins)) + 6)
+    body += [_text(left + (index + 0.5) * cell, top - 6, bins[index]) for index in range(0, len(bins), every)]
+    return body, (WIDTH, top + tall * len(figure.queries) + 8)
+
+
+def _hatching() -> str:
+    return (
+        '<defs><pattern id="none" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        f'<line x1="0" y1="0" x2="0" y2="5" stroke="{MISSING["light"]}" stroke-width="3"/></pattern></defs>'
+    )
 
 
 def field_colour(field: HeadField, value: float, *, missing: str) -> str:
@@ -122,6 +157,8 @@ def _curves(figure: Curves) -> tuple[list[str], tuple[float, float]]:
         body += (
             _dots(line, index, len(figure.lines), xs, ys, colour) if figure.x.names else _stroke(line, figure.at, xs, ys, colour)
         )
+    if figure.marks is not None:
+        body += _sticks(figure.marks, figure.at, xs)
     bottom = HEIGHT + 8.0
     x = 44.0
     for index, line in enumerate(figure.lines if len(figure.lines) > 1 else ()):
@@ -131,7 +168,25 @@ def _curves(figure: Curves) -> tuple[list[str], tuple[float, float]]:
         body.append(_line_mark(x, bottom + 8, _line_colour(figure, line, index), line.role))
         body.append(_text(x + 28, bottom + 12, visible(line.name), "start"))
         x += wide
+    if figure.marks is not None:
+        bottom += 17
+        body.append(f'<path d="M48 {bottom + 12}v-6m7 6v-11m7 11v-4" stroke="{STICK}" stroke-width="2"/>')
+        body.append(_text(72, bottom + 12, visible(f"{figure.marks.label}: {figure.marks.what}"), "start"))
     return body, (WIDTH, bottom + 20)
+
+
+def _sticks(marks: Marks, at: Floats, xs: Scale) -> Iterator[str]:
+    """Half the height for the tallest; a stick of nothing still shows where it stands."""
+    known = (
+        np.isfinite(marks.at)
+        & np.isfinite(marks.heights)
+        & (marks.at >= at.min() * (1 - 1e-6))
+        & (marks.at <= at.max() * (1 + 1e-6))
+    )
+    tallest = max(float(marks.heights[known].max()), 1e-9) if known.any() else 1.0
+    for place, height in zip(marks.at[known], marks.heights[known], strict=True):
+        tall = max(0.5 * (HEIGHT - 58) * max(height / tallest, 0.0), 3.0)
+        yield f'<path d="M{xs(place):.2f} {HEIGHT - 36}v{-tall:.2f}" stroke="{STICK}" stroke-width="2" opacity="0.75"/>'
 
 
 def _stroke(line: Line, at: Floats, xs: Scale, ys: Scale, colour: str) -> Iterator[str]:

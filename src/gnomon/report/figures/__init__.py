@@ -17,10 +17,12 @@ from gnomon.report.figures.kinds import (
     HeadCurves,
     HeadField,
     HeadMap,
+    HeadRows,
     HeadScatter,
     IntervalRow,
     Intervals,
     Line,
+    Marks,
 )
 
 __all__ = [
@@ -32,10 +34,12 @@ __all__ = [
     "HeadCurves",
     "HeadField",
     "HeadMap",
+    "HeadRows",
     "HeadScatter",
     "IntervalRow",
     "Intervals",
     "Line",
+    "Marks",
     "figure_of",
     "figures",
     "main_figure",

@@ -10,12 +10,13 @@ from gnomon.report.figures.evolution import evolution_figures
 from gnomon.report.figures.frames import frame_figures
 from gnomon.report.figures.generic import figures_against_nulls, figures_by_shape
 from gnomon.report.figures.intervention import intervention_figures
-from gnomon.report.figures.kinds import Figure
+from gnomon.report.figures.kinds import Figure, HeadRows
 from gnomon.report.figures.leakage import leakage_figures, norm_figures, read_figures
 from gnomon.report.figures.likelihood import likelihood_figures
 from gnomon.report.figures.phase import phase_figures
+from gnomon.report.figures.rows import row_figures, with_tokens
 from gnomon.report.figures.sinks import attention_figures, sink_figures
-from gnomon.report.figures.spectra import spectra_figures
+from gnomon.report.figures.spectra import spectra_figures, spectrum_over_rotary
 from gnomon.report.figures.trajectory import trajectory_figures
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 FIGURES: Final[dict[str, Callable[[xr.Dataset], list[Figure]]]] = {
     "sinks": sink_figures,
     "attention": attention_figures,
+    "rows": row_figures,
     "norms": norm_figures,
     "leakage": leakage_figures,
     "reads": read_figures,
@@ -47,6 +49,9 @@ def figures(survey: Survey, measure: str) -> list[Figure]:
     dataset = survey[measure]
     draw = FIGURES.get(measure)
     own = draw(dataset) if draw is not None else []
+    own = [with_tokens(figure, survey.info) if isinstance(figure, HeadRows) else figure for figure in own]
+    if measure == "spectra" and "rotary" in survey.measures:
+        own += spectrum_over_rotary(dataset, survey["rotary"])
     return (own or figures_by_shape(dataset, measure)) + figures_against_nulls(survey.headline.get(measure, {}), measure)
 
 

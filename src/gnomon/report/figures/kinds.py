@@ -1,10 +1,11 @@
-"""The five kinds of figure.
+"""The kinds of figure.
 
 ==============  =====================================================================================
 kind            what it shows
 ==============  =====================================================================================
 `HeadMap`       one value per layer and head, layers downwards, heads across; several fields to choose from
 `HeadCurves`    curves of one head, whichever is chosen
+`HeadRows`      rows of attention of one head: queries downwards, bins of keys across
 `HeadScatter`   two values of every head against each other
 `Curves`        lines with their intervals, over depth, position, offset, training step
 `Intervals`     a few numbers with their intervals, one below the other
@@ -156,8 +157,29 @@ class HeadCurve:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Marks:
+    """Sticks at places of the horizontal axis, with a height of their own: the tallest of a head says its value in words.
+
+    Attributes:
+        label: what stands there.
+        what: what the height is.
+        at: places, ``[layer, mark]``; ``[mark]`` once a head is chosen.
+        heights: ``[layer, head, mark]``; ``[mark]`` once a head is chosen.
+    """
+
+    label: str
+    what: str
+    at: Floats
+    heights: Floats
+
+    def of(self, layer: int, head: int) -> Marks:
+        """The marks of one head."""
+        return Marks(label=self.label, what=self.what, at=self.at[layer], heights=self.heights[layer, head])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class HeadCurves(Figure):
-    """Curves of one head."""
+    """Curves of one head, with sticks along the axis where there is something to compare them with."""
 
     kind: ClassVar[str] = "head-curves"
 
@@ -165,12 +187,46 @@ class HeadCurves(Figure):
     y: Axis
     at: Floats
     lines: tuple[HeadCurve, ...]
+    marks: Marks | None = None
 
     def of(self, layer: int, head: int) -> Curves:
         """The curves of one head as a figure of its own."""
         lines = tuple(line.of(layer, head) for line in self.lines)
         title = f"{self.title}, layer {layer} head {head}"
-        return Curves(key=self.key, title=title, note=self.note, x=self.x, y=self.y, at=self.at, lines=lines)
+        marks = None if self.marks is None else self.marks.of(layer, head)
+        return Curves(key=self.key, title=title, note=self.note, x=self.x, y=self.y, at=self.at, lines=lines, marks=marks)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HeadRows(Figure):
+    """Rows of one head.
+
+    Attributes:
+        queries: positions that attend, downwards.
+        first, last: first and last key of each bin, NaN for a bin that is an offset.
+        offset: offset of each bin, NaN for a bin of keys.
+        values: weights, mean over sequences, ``[layer, head, query, bin]``; NaN where the query sees nothing of the bin.
+        example: the same in one sequence.
+        sequence: which one.
+        tokens: strings of that sequence's tokens, as far as the record has them.
+    """
+
+    kind: ClassVar[str] = "head-rows"
+
+    queries: Floats
+    first: Floats
+    last: Floats
+    offset: Floats
+    values: Floats
+    example: Floats | None = None
+    sequence: int = 0
+    tokens: tuple[str, ...] = ()
+
+    @property
+    def bins(self) -> tuple[str, ...]:
+        """What each bin holds, in a few letters: a key, keys, or a place relative to the query i."""
+        places = zip(self.first.tolist(), self.last.tolist(), self.offset.tolist(), strict=True)
+        return tuple(_bin_name(*place) for place in places)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -207,6 +263,7 @@ class Curves(Figure):
     at: Floats
     lines: tuple[Line, ...]
     categorical: bool = False
+    marks: Marks | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -227,3 +284,9 @@ class Intervals(Figure):
     x: Axis
     rows: tuple[IntervalRow, ...]
     reference: float | None = None
+
+
+def _bin_name(first: float, last: float, offset: float) -> str:
+    if np.isfinite(offset):
+        return f"i{-offset:+g}".replace("-", "−") if offset else "i"
+    return f"{first:g}" if first == last else f"{first:g}–{last:g}"

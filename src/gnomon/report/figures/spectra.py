@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gnomon.dims import FREQUENCY, HEAD, LAYER, SCALE
-from gnomon.report.figures.kinds import Axis, Figure, HeadCurves, HeadField, HeadMap, HeadScatter
-from gnomon.report.figures.reading import axis_of, coordinate_labels, head_curve, head_field
+from gnomon.dims import FREQUENCY, HEAD, LAYER, ROTARY_PAIR, SCALE
+from gnomon.report.figures.kinds import Axis, Figure, HeadCurve, HeadCurves, HeadField, HeadMap, HeadScatter, Marks
+from gnomon.report.figures.reading import array, axis_of, coordinate_labels, head_curve, head_field
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -18,6 +18,10 @@ SHARES = ("low_share", "mid_share", "high_share")
 STATISTIC = "statistic"
 EXCESS = ("low_share", "high_share", "spectral_entropy", "D1", "A3")
 POWER = Axis(label="share of power", low=0.0)
+STICKS = (
+    "Sticks: the layer's rotary frequencies, each as tall as the share of the logits' variance that its pair carries in this head. Pairs slower than the first frequency of the "
+    "spectrum are left out: so few keys cannot show them. That a peak stands over a stick does not show that the pair makes it."
+)
 
 
 def spectra_figures(dataset: xr.Dataset) -> list[Figure]:
@@ -31,6 +35,33 @@ def spectra_figures(dataset: xr.Dataset) -> list[Figure]:
         _relation(dataset),
     )
     return [figure for figure in found if figure is not None]
+
+
+def spectrum_over_rotary(spectra: xr.Dataset, rotary: xr.Dataset) -> list[Figure]:
+    """The chosen head's spectra over the rotary frequencies of its layer; nothing where the model has none or a spectrum is missing."""
+    at = array(rotary, "rotary_frequency", (LAYER, ROTARY_PAIR))
+    shares = array(rotary, "share", (LAYER, HEAD, ROTARY_PAIR))
+    curve = head_curve(spectra, "calibrated_spectrum", "bin", label="weights over keys") if "bin" in spectra.dims else None
+    if at is None or shares is None or curve is None:
+        return []
+    count = curve.values.shape[-1]
+    lines = [curve]
+    logits = head_curve(rotary, "offset_spectrum", FREQUENCY, label="mean logit over offsets")
+    if logits is not None and logits.values.shape == curve.values.shape:
+        lines.append(logits)
+    frequency = np.pi * np.arange(1, count) / max(count - 1, 1)
+    slow = at < frequency[0] * (1 - 1e-6)
+    marks = Marks(label="rotary frequencies", what="share of the logits' variance", at=np.where(slow, np.nan, at), heights=shares)
+    x = Axis(label="frequency", units="radians per token", log=True)
+    title = "Spectrum over rotary frequencies"
+    kept = tuple(_from_first(line) for line in lines)
+    return [HeadCurves(key="spectra-rotary", title=title, note=STICKS, x=x, y=POWER, at=frequency, lines=kept, marks=marks)]
+
+
+def _from_first(curve: HeadCurve) -> HeadCurve:
+    """A spectrum without frequency 0, which a logarithmic axis has no place for."""
+    low, high = (None if bound is None else bound[..., 1:] for bound in (curve.low, curve.high))
+    return HeadCurve(name=curve.name, values=curve.values[..., 1:], low=low, high=high, role=curve.role)
 
 
 def _paper_map(dataset: xr.Dataset) -> HeadMap | None:

@@ -41,7 +41,7 @@ def section_tree(key: str, title: str, sentences: list[str], **more: Any) -> Tre
         key: its anchor.
         title: its heading.
         sentences: the answer, or one for each run.
-        **more: ``groups`` of figures, ``definitions``, ``missing``, ``labels``, ``rows``, ``published``, ``table``, ``card``.
+        **more: ``groups`` of figures, ``definitions``, ``missing``, ``labels``, ``rows``, ``published``, ``table``, ``card``, ``card_figures``.
     """
     empty: Tree = {
         "groups": [],
@@ -52,6 +52,7 @@ def section_tree(key: str, title: str, sentences: list[str], **more: Any) -> Tre
         "published": None,
         "table": None,
         "card": False,
+        "card_figures": [],
     }
     return {"key": key, "title": title, "sentences": sentences, **empty, **more}
 

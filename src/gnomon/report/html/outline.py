@@ -45,13 +45,15 @@ SECTIONS: Final = (
     Section(
         key="sinks",
         title="Sinks",
-        measures=("sinks", "attention"),
+        measures=("sinks", "attention", "rows"),
         sentence=sentences.sinks,
         definitions=(
             "A head's weight on position 0 is the mean over queries, from query 32 on, of the attention that they give to the very first token; 0 to 1. "
             "Uniform attention over the keys that a query sees is the yardstick. Weight 0.3 is the usual threshold of a sink head.",
             "The sink rate counts (sequence, layer, head) whose mean over all queries, query 0 included, exceeds the threshold; published rates are for "
             "windows of 64 tokens, and in a causal model the rate depends on that length.",
+            "Likeness of a head's rows in two texts is Bhattacharyya's coefficient of the two rows of the same query, averaged over queries from 32 on and pairs of texts: 1 when position "
+            "alone decides the row, which uniform attention and a sink do too. Bins that hold several keys raise it.",
             "A weight says where a head looks, not what it takes: a sink may be a no-operation or a broadcast. A layer whose window hides position 0 has no "
             "value, which is not a weight of 0.",
         ),
@@ -129,6 +131,7 @@ TITLES: Final = {
     "evolution": "Evolution over checkpoints",
     "sinks": "Weight on position 0",
     "attention": "Concentration and reach",
+    "rows": "Rows over texts",
     "leakage": "Positional leakage",
     "intervention": "Interventions",
     "reads": "What is read from position 0",

@@ -1,8 +1,9 @@
 """Numbers on their way into the page: compact, exact enough, with missing values kept missing.
 
 Small arrays travel as little-endian 32-bit floats, where NaN is NaN. Larger ones are cut into 65 534 equal steps between their least and largest value
-(an error below one part in a hundred thousand of the range, less than a pixel), with the last code for NaN. Curves of very many heads first lose their
-interval and then every other point until they fit; the figure's note says so.
+(an error below one part in a hundred thousand of the range, less than a pixel), with the last code for NaN. Weights of rows travel in 255 steps of their square
+root, so that small ones are not lost. Curves of very many heads first lose their interval and then every other point until they fit, rows their example and then every other query;
+the figure's note says so.
 """
 
 from __future__ import annotations
@@ -14,13 +15,29 @@ from typing import Any, Final
 
 import numpy as np
 
-from gnomon.report.figures import Axis, Curves, Figure, HeadCurve, HeadCurves, HeadField, HeadMap, HeadScatter, Intervals, Line
+from gnomon.report.figures import (
+    Axis,
+    Curves,
+    Figure,
+    HeadCurve,
+    HeadCurves,
+    HeadField,
+    HeadMap,
+    HeadRows,
+    HeadScatter,
+    Intervals,
+    Line,
+    Marks,
+)
 from gnomon.report.figures.kinds import Floats
 from gnomon.report.html.text import visible
 from gnomon.statistics import Estimate
 
 EXACT: Final = 512
 CODES: Final = 65535
+ROOTS: Final = 255
+ROWS_FOR_ONE: Final = 4
+"""How many weights of rows may stand in a figure for one number of a curve: half its size, and worth twice the room."""
 MOST_PER_FIGURE: Final = (300_000, 100_000, 30_000)
 
 
@@ -43,6 +60,8 @@ class Packer:
             return tree | {"fields": [self.field(field) for field in figure.fields]}
         if isinstance(figure, HeadScatter):
             return tree | {"x": self.field(figure.x), "y": self.field(figure.y), "logX": figure.log_x, "logY": figure.log_y}
+        if isinstance(figure, HeadRows):
+            return tree | self.rows(figure)
         if isinstance(figure, HeadCurves | Curves):
             lines = [self.line(line) for line in figure.lines]
             return tree | {
@@ -51,6 +70,7 @@ class Packer:
                 "at": self.array(figure.at),
                 "lines": lines,
                 "categorical": isinstance(figure, Curves) and figure.categorical,
+                "marks": None if figure.marks is None else self.marks(figure.marks),
             }
         assert isinstance(figure, Intervals)
         rows = [{"label": visible(row.label), "role": row.role, **_number(row.number)} for row in figure.rows]
@@ -77,6 +97,33 @@ class Packer:
         ends = {"low": self.array(line.low), "high": self.array(line.high)}
         return {"name": visible(line.name), "role": line.role, "shape": shape, "values": self.array(line.values), **ends}
 
+    def marks(self, marks: Marks) -> dict[str, Any]:
+        """Sticks along the axis."""
+        ends = {"at": self.array(marks.at), "heights": self.array(marks.heights), "shape": list(marks.heights.shape)}
+        return {"label": visible(marks.label), "what": visible(marks.what), **ends}
+
+    def rows(self, figure: HeadRows) -> dict[str, Any]:
+        """Rows of every head."""
+        places = {name: self.array(getattr(figure, name)) for name in ("queries", "first", "last", "offset")}
+        return {
+            **places,
+            "bins": list(figure.bins),
+            "shape": list(figure.values.shape),
+            "values": self.weights(figure.values),
+            "example": self.weights(figure.example),
+            "sequence": figure.sequence,
+            "tokens": [visible(text) for text in figure.tokens],
+        }
+
+    def weights(self, values: Floats | None) -> int | None:
+        """Keeps an array of weights from 0 to 1 in steps of their square root."""
+        if values is None:
+            return None
+        roots = np.sqrt(np.clip(np.nan_to_num(values.ravel()), 0, 1)) * (ROOTS - 1)
+        codes = np.where(np.isfinite(values.ravel()), roots.round(), ROOTS).astype("u1")
+        self.arrays.append({"type": "u1", "data": _base64(codes)})
+        return len(self.arrays) - 1
+
     def array(self, values: Floats | None) -> int | None:
         """Keeps an array and returns its number."""
         if values is None:
@@ -102,13 +149,18 @@ def unpacked(array: dict[str, Any]) -> Floats:
     raw = base64.b64decode(array["data"])
     if array["type"] == "f4":
         return np.frombuffer(raw, "<f4").astype(np.float64)
+    if array["type"] == "u1":
+        roots = np.frombuffer(raw, "u1").astype(np.float64)
+        return np.where(roots == ROOTS, np.nan, (roots / (ROOTS - 1)) ** 2)
     codes = np.frombuffer(raw, "<u2").astype(np.float64)
     scale = (array["high"] - array["low"]) / (CODES - 1)
     return np.where(codes == CODES, np.nan, array["low"] + codes * scale)
 
 
 def fitted(figure: Figure, most: int) -> Figure:
-    """The same figure within ``most`` numbers: intervals of head curves go first, then every other point."""
+    """The same figure within ``most`` numbers: intervals of head curves go first, then every other point; of rows the example, then every other query."""
+    if isinstance(figure, HeadRows):
+        return _fewer_rows(figure, most * ROWS_FOR_ONE)
     if not isinstance(figure, HeadCurves):
         return figure
     said: list[str] = []
@@ -123,6 +175,18 @@ def fitted(figure: Figure, most: int) -> Figure:
             said.append("Points are thinned for size.")
         else:
             break
+    return replace(figure, note=" ".join(filter(None, [figure.note, *dict.fromkeys(said)]))) if said else figure
+
+
+def _fewer_rows(figure: HeadRows, most: int) -> HeadRows:
+    said: list[str] = []
+    if figure.example is not None and 2 * figure.values.size > most:
+        figure = replace(figure, example=None, tokens=())
+        said.append("The example is left out of the page for size; the run has it.")
+    while figure.values.size > most and len(figure.queries) > 1:
+        kept = slice((len(figure.queries) - 1) % 2, None, 2)
+        figure = replace(figure, queries=figure.queries[kept], values=figure.values[:, :, kept])
+        said.append("Queries are left out for size.")
     return replace(figure, note=" ".join(filter(None, [figure.note, *dict.fromkeys(said)]))) if said else figure
 
 

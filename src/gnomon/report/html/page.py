@@ -36,6 +36,7 @@ SCRIPTS: Final = (
     "axes",
     "head_map",
     "curves",
+    "head_rows",
     "scatter",
     "intervals",
     "tables",

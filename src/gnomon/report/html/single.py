@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gnomon.report.figures import HeadMap, figures
+from gnomon.report.figures import HeadMap, HeadRows, figures
 from gnomon.report.html import outline, sentences
 from gnomon.report.html.blocks import Rows, Tree, headline_rows, placed, section_tree, warnings
 from gnomon.report.html.claims import claims_tree
@@ -50,7 +50,7 @@ def single_run(survey: Survey, packer: Packer, *, claims: Rows | None = None) ->
 def _section(
     section: outline.Section, survey: Survey, measures: Sequence[str], drawn: Tree, fields: list[Tree], packer: Packer
 ) -> Tree:
-    groups = []
+    groups: list[Tree] = []
     for measure in measures:
         shown = figures(survey, measure)
         for figure in shown:
@@ -58,19 +58,25 @@ def _section(
                 fields += [{"figure": f"0/{figure.key}", "field": index} for index in range(len(figure.fields))]
         trees = [placed(figure, f"0/{figure.key}", drawn, packer) for figure in shown]
         groups.append({"title": outline.TITLES.get(measure, measure.replace("_", " ").capitalize()), "figures": trees})
+    within: list[Tree] = []
+    if section.key == "sinks" and groups[0]["figures"] and groups[0]["figures"][0]["kind"] == HeadMap.kind:
+        within = [tree for group in groups for tree in group["figures"] if tree["kind"] == HeadRows.kind]
+        for group in groups:
+            group["figures"] = [tree for tree in group["figures"] if tree["kind"] != HeadRows.kind]
     if len(measures) == 1:
         groups[0]["title"] = ""
     return section_tree(
         section.key,
         section.title,
         [section.sentence(survey) or _fallback(survey, measures)],
-        groups=groups,
+        groups=[group for group in groups if group["figures"]],
         definitions=section.definitions,
         missing=[f"{name}: {visible(text)}" for name in measures if (text := str(survey[name].attrs.get("missing", "")))],
         labels=[(name, visible(key), visible(label)) for name in measures for key, label in survey.labels.get(name, {}).items()],
         rows=headline_rows(survey, measures),
         published=beside_papers(survey, measures),
         card=section.key == "sinks",
+        card_figures=within,
     )
 
 

@@ -19,7 +19,8 @@ function curves(name, figure, holder) {
   const readout = make("p", { class: "readout" });
   holder.append(plot, legend, readout);
   const shared = sharedLimits(figure);
-  if (figure.lines.length > 1) figure.lines.forEach((line, index) => legend.append(legendItem(figure, line, index)));
+  if (figure.lines.length > 1 || figure.marks) figure.lines.forEach((line, index) => legend.append(legendItem(figure, line, index)));
+  if (figure.marks) legend.append(stickItem(figure.marks));
 
   function render() {
     const lines = linesOf(figure, chosen.layer, chosen.head);
@@ -37,15 +38,21 @@ function curves(name, figure, holder) {
       made.svg.append(draw("line", { class: "zero", x1: made.plot.left, x2: made.plot.right, y1: made.sy(0), y2: made.sy(0) }));
     }
     lines.forEach((line, index) => (x.names.length ? dots(made, at, line, index, lines.length, x) : strokes(made, at, line, index, y)));
+    if (figure.marks) sticks(made, sticksOf(figure), x);
     const cross = draw("line", { class: "cross", y1: made.plot.top, y2: made.plot.bottom, visibility: "hidden" });
     made.svg.append(cross);
     made.svg.addEventListener("pointermove", (event) => point(event, made, at, lines, cross));
     made.svg.addEventListener("pointerleave", () => {
       cross.setAttribute("visibility", "hidden");
-      readout.textContent = byHead ? `Layer ${chosen.layer}, head ${chosen.head}` : "";
+      readout.textContent = resting();
     });
     plot.replaceChildren(made.svg);
-    readout.textContent = byHead ? `Layer ${chosen.layer}, head ${chosen.head}` : "";
+    readout.textContent = resting();
+  }
+
+  function resting() {
+    if (!byHead) return "";
+    return `Layer ${chosen.layer}, head ${chosen.head}${figure.marks ? tallestText(figure) : ""}`;
   }
 
   function point(event, made, at, lines, cross) {
@@ -64,7 +71,49 @@ function curves(name, figure, holder) {
   }
 
   if (byHead) watch(render);
-  return { render, table: () => curveTable(figure, linesOf(figure, chosen.layer, chosen.head)) };
+  return { render, table: () => curvesTable(figure) };
+}
+
+// Sticks of the chosen head along the axis, those with a place on it.
+function sticksOf(figure) {
+  const { shape } = figure.marks;
+  if (!inside(shape, chosen.layer, chosen.head)) return [];
+  const count = shape[2];
+  const [at, heights] = [numbers(figure.marks.at), numbers(figure.marks.heights)];
+  const start = (chosen.layer * shape[1] + chosen.head) * count;
+  const out = [];
+  for (let i = 0; i < count; i++) out.push({ at: at[chosen.layer * count + i], height: heights[start + i] });
+  return out.filter((stick) => Number.isFinite(stick.at) && Number.isFinite(stick.height));
+}
+
+// Half the plot for the tallest; a stick of nothing, or less, still shows where it stands.
+function sticks(made, found, x) {
+  const tallest = Math.max(...found.map((stick) => stick.height), 1e-9);
+  for (const { at, height } of found) {
+    if (at < x.low * (1 - 1e-6) || at > x.high * (1 + 1e-6)) continue;
+    const tall = Math.max((made.plot.bottom - made.plot.top) * 0.5 * Math.max(height / tallest, 0), 3);
+    made.svg.append(draw("line", { class: "stick", x1: made.sx(at), x2: made.sx(at), y1: made.plot.bottom, y2: made.plot.bottom - tall }));
+  }
+}
+
+function tallestText(figure) {
+  const found = sticksOf(figure);
+  if (!found.length) return ` · ${figure.marks.label}: none in this range`;
+  const best = found.reduce((one, two) => (two.height > one.height ? two : one));
+  return ` · tallest stick: ${short(best.height)} of ${figure.marks.what.replace("share of ", "")} at ${short(best.at)}`;
+}
+
+function stickItem(marks) {
+  const svg = draw("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" });
+  [6, 13, 20].forEach((x, index) => svg.append(draw("line", { class: "stick", x1: x, x2: x, y1: 12, y2: [6, 1, 8][index] })));
+  return make("li", {}, svg, `${marks.label}: ${marks.what}`);
+}
+
+function curvesTable(figure) {
+  const table = curveTable(figure, linesOf(figure, chosen.layer, chosen.head));
+  if (!figure.marks) return table;
+  const rows = sticksOf(figure).map((stick) => [short(stick.at, 4), short(stick.height)]);
+  return make("div", {}, table, tableOf([figure.marks.label, figure.marks.what], rows));
 }
 
 function colourOf(figure, line, index) {

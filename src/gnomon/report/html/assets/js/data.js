@@ -14,6 +14,7 @@ function numbers(index) {
   if (!opened.has(index)) {
     const kept = page.arrays[index];
     if (kept.type === "f4") opened.set(index, new Float32Array(bytes(kept.data)));
+    else if (kept.type === "u1") opened.set(index, Float32Array.from(new Uint8Array(bytes(kept.data)), (code) => (code === 255 ? NaN : (code / 254) ** 2)));
     else {
       const codes = new Uint16Array(bytes(kept.data));
       const step = (kept.high - kept.low) / 65534;

@@ -113,13 +113,18 @@ function withUnitsLabel(field) {
 
 function pixels(field) {
   const [layers, heads] = field.shape;
+  return painted(heads, layers, numbers(field.values), (value) => cellColour(field, value));
+}
+
+// A picture of one pixel per value; no colour leaves it clear.
+function painted(width, height, values, colourFor) {
   const canvas = document.createElement("canvas");
-  canvas.width = heads;
-  canvas.height = layers;
+  canvas.width = width;
+  canvas.height = height;
   const context = canvas.getContext("2d");
-  const image = context.createImageData(heads, layers);
-  numbers(field.values).forEach((value, index) => {
-    const colour = cellColour(field, value);
+  const image = context.createImageData(width, height);
+  values.forEach((value, index) => {
+    const colour = colourFor(value);
     if (!colour) return;
     for (let part = 0; part < 3; part++) image.data[4 * index + part] = parseInt(colour.slice(1 + 2 * part, 3 + 2 * part), 16);
     image.data[4 * index + 3] = 255;

@@ -1,6 +1,6 @@
 // Drawing, redrawing, and what the reader can do to the whole page.
 const drawn = [];
-const kinds = { "head-map": headMap, "head-curves": curves, curves, "head-scatter": scatter, intervals };
+const kinds = { "head-map": headMap, "head-curves": curves, "head-rows": headRows, curves, "head-scatter": scatter, intervals };
 
 function drawAll() {
   setLineColours();

@@ -15,6 +15,7 @@ function largestShape() {
       layers = Math.max(layers, field.shape[0]);
       heads = Math.max(heads, field.shape[1]);
     }
+    if (figure.kind === "head-rows") [layers, heads] = [Math.max(layers, figure.shape[0]), Math.max(heads, figure.shape[1])];
     for (const line of figure.kind === "head-curves" ? figure.lines : []) {
       layers = Math.max(layers, line.shape[0]);
       if (line.shape.length === 3) heads = Math.max(heads, line.shape[1]);
