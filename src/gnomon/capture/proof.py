@@ -22,7 +22,7 @@ from gnomon.errors import ModelError, UnsupportedModelError
 from gnomon.kernels.problem import AttentionProblem
 from gnomon.model import PositionModel
 
-LENGTH: Final = 96  # more than one block of the kernel
+LENGTH: Final = 96  # more than one of the kernel's short blocks
 TOLERANCE: Final = {torch.float64: 1e-9, torch.float32: 2e-4, torch.float16: 2e-2, torch.bfloat16: 6e-2}
 
 

@@ -26,7 +26,8 @@ from gnomon.kernels.sampling import finish_logits
 
 HIDDEN = -1e30  # finite, so that 0 * HIDDEN is 0 and not NaN
 CACHE_BYTES = 6 << 20
-MAX_BLOCK = 64
+MAX_BLOCK = 128
+SHORT_BLOCK, SHORT = 64, 512  # short texts waste less on the diagonal with smaller blocks
 MIN_BLOCK = 8
 
 
@@ -135,7 +136,8 @@ class _Task:
         reach = min(self.length, self.problem.mask.window * 2 if self.problem.mask.window else self.length)
         row_bytes = self.group * (reach + MAX_BLOCK) * dtype.itemsize
         fitting = max(MIN_BLOCK, CACHE_BYTES // row_bytes)
-        self.block = min(block or min(MAX_BLOCK, 1 << (int(fitting).bit_length() - 1)), self.length)
+        largest = SHORT_BLOCK if self.length < SHORT else MAX_BLOCK
+        self.block = min(block or min(largest, 1 << (int(fitting).bit_length() - 1)), self.length)
         folded = self.batch * self.kv_heads
         self.per_chunk = max(1, min(folded, CACHE_BYTES // (row_bytes * self.block)))
         if not self.scaled_early or not self.problem.mask.causal or self.padded:
