@@ -176,7 +176,9 @@ def _lengths_of(mask: Tensor, module: str) -> Tensor:
     keep = mask[:, 0, 0] == 0
     lengths = keep.sum(-1)
     if not torch.equal(keep, torch.arange(mask.shape[-1], device=mask.device) < lengths[:, None]):
-        raise UnsupportedModelError("padding must be on the right of the text, got some elsewhere; position 0 must be a real token.")
+        raise UnsupportedModelError(
+            "padding must be on the right of the text, got some elsewhere; position 0 must be a real token."
+        )
     return lengths
 
 

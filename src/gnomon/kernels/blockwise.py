@@ -313,7 +313,9 @@ class _Task:
         if "self_mass" in self.moments:
             self.moments["self_mass"][chunk, :, queries] = _times(skewed[..., largest].view(shape), factor)
         if self.offset_mass is not None:
-            self.offset_mass[chunk, :, queries] = _times(self._band_sums(skewed, largest, smallest).reshape(*shape, -1), factor, 1)
+            self.offset_mass[chunk, :, queries] = _times(
+                self._band_sums(skewed, largest, smallest).reshape(*shape, -1), factor, 1
+            )
 
     def _band_sums(self, skewed: Tensor, largest: int, smallest: int) -> Tensor:
         edges = [*self.needs.offset_edges, 1 << 62]
