@@ -20,7 +20,7 @@
 share of heads is then over the heads that have one. Special tokens that a query cannot see, or that are not in the text, likewise.
 With learned sink logits the weights on the sequence add up to less than 1, and what they take is not counted as a sink here.
 
-Claims served: B1 and B2; A6 through the heads that read position 0.
+Claims served: B2; A6 through the heads that read position 0. B1's own definition of a sink is in ``frames``.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Sinks(Measure):
 
     name: ClassVar[str] = "sinks"
     title: ClassVar[str] = "Attention sinks"
-    claims: ClassVar[tuple[str, ...]] = ("B1", "B2", "A6")
+    claims: ClassVar[tuple[str, ...]] = ("B2", "A6")
 
     thresholds: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
