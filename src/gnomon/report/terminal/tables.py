@@ -1,6 +1,7 @@
 """Tables and lines of text that come out the same on a terminal, in a file and in a log.
 
 Names come from model files and run folders of strangers, so nothing is read as markup and control characters are shown as ``?``.
+What needs numpy is imported where it is used: commands that only list something answer at once.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
-
-from gnomon.result.survey import format_estimate, format_number
 
 if TYPE_CHECKING:
     from gnomon.result import Survey
@@ -49,6 +48,8 @@ def facts(pairs: Iterable[tuple[str, object]]) -> Table:
 
 def headline_table(survey: Survey, measure: str) -> Table | Text:
     """The headline numbers of one measure, each with its interval, or why it is missing."""
+    from gnomon.result.survey import format_estimate
+
     numbers, labels = survey.headline.get(measure, {}), survey.labels.get(measure, {})
     if not numbers and not labels:
         return Text("no headline numbers", DIM)
@@ -66,4 +67,6 @@ def headline_table(survey: Survey, measure: str) -> Table | Text:
 
 def number(value: float, digits: int = 3) -> str:
     """A number for a cell, ``-`` when there is none."""
+    from gnomon.result.survey import format_number
+
     return format_number(value, digits) if value == value else "-"
